@@ -1,0 +1,49 @@
+# metal.nodenet: what a checkout can do. The logic is in tests/tools/, this file only names it.
+#
+#   VENV    where the virtual environment is (made on first use; default .venv)
+#   PYTHON  the Python to make it with (3.11 or newer; default python3)
+
+SHELL := /bin/sh
+TOP := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
+PYTHON ?= python3
+VENV ?= .venv
+# a relative VENV is relative to the checkout
+override VENV := $(if $(filter /%,$(VENV)),$(VENV),$(TOP)/$(VENV))
+
+export PYTHON VENV
+# Debian keeps iptables and ipset where a plain user's PATH does not look
+export PATH := $(VENV)/bin:$(PATH):/usr/local/sbin:/usr/sbin:/sbin
+# a symlink in there makes this checkout the collection metal.nodenet, wherever it is
+export ANSIBLE_COLLECTIONS_PATH := $(VENV)/collections
+# Ansible refuses to run in a locale that is not UTF-8, and a minimal system has none set
+export LC_ALL := C.UTF-8
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint setup clean
+
+help:
+	@echo "make demo    build a small world of network namespaces, show what the collection does there, take it down (root)"
+	@echo "make test    every check: style, types, documentation, build, the demo, then all tests (root)"
+	@echo "make lint    only the checks that need no root: style, types, documentation, build"
+	@echo "make setup   only install what the others need"
+	@echo "make clean   remove what make made in this checkout"
+	@echo
+	@echo "All of them install what they need: Debian packages, if any is missing, and Python packages in $(VENV)"
+
+demo:
+	@$(TOP)/tests/tools/setup.sh demo
+	@$(TOP)/tests/tools/check.sh demo
+
+test:
+	@$(TOP)/tests/tools/setup.sh test
+	@$(TOP)/tests/tools/check.sh test
+
+lint:
+	@$(TOP)/tests/tools/setup.sh lint
+	@$(TOP)/tests/tools/check.sh lint
+
+setup:
+	@$(TOP)/tests/tools/setup.sh test
+
+clean:
+	@$(TOP)/tests/tools/setup.sh clean

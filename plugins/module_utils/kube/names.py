@@ -1,0 +1,45 @@
+# Copyright (c) 2026 the metal.nodenet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Names of the chains that kube-proxy makes.
+
+The chains of one service port end in 16 characters that are a hash of its name, so that a name of any length fits in
+the 28 characters that the kernel allows.
+"""
+
+from __future__ import annotations
+
+from base64 import b32encode
+from hashlib import sha256
+
+SERVICES = "KUBE-SERVICES"
+EXTERNAL_SERVICES = "KUBE-EXTERNAL-SERVICES"
+NODEPORTS = "KUBE-NODEPORTS"
+POSTROUTING = "KUBE-POSTROUTING"
+FORWARD = "KUBE-FORWARD"
+MARK_MASQ = "KUBE-MARK-MASQ"
+MARK_DROP = "KUBE-MARK-DROP"
+PROXY_FIREWALL = "KUBE-PROXY-FIREWALL"
+FIREWALL = "KUBE-FIREWALL"
+CANARY = "KUBE-PROXY-CANARY"
+
+#: Chains of service ports and endpoints; the last one was made up to kube-proxy 1.23.
+SERVICE_PREFIXES = ("KUBE-SVC-", "KUBE-SVL-", "KUBE-SEP-", "KUBE-FW-", "KUBE-EXT-", "KUBE-XLB-")
+
+
+def port_hash(title: str, protocol: str) -> str:
+    """The 16 characters that the chains of a service port share.
+
+    ``title`` is ``namespace/name`` or ``namespace/name:port``, ``protocol`` is lower case.
+    """
+    return _hash16(title + protocol)
+
+
+def endpoint_chain(title: str, protocol: str, endpoint: str) -> str:
+    """The chain of one endpoint of a service port; ``endpoint`` is ``10.0.0.1:80`` or ``[fd00::1]:80``."""
+    return "KUBE-SEP-" + _hash16(title + protocol + endpoint)
+
+
+def _hash16(text: str) -> str:
+    # Ten bytes are sixteen characters of base32; the rest of the digest would be cut anyway.
+    return b32encode(sha256(text.encode()).digest()[:10]).decode()

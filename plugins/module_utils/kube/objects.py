@@ -1,0 +1,159 @@
+# Copyright (c) 2026 the metal.nodenet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A List of Kubernetes objects -> what rules are made of.
+
+:func:`read_cluster` is the way in: plain dicts as ``kubectl get nodes,services,endpointslices -A -o json`` gives them
+become service ports, endpoints and nodes of one layout.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Tuple
+
+from ansible_collections.metal.nodenet.plugins.module_utils.kube.fields import Item, ObjectError
+from ansible_collections.metal.nodenet.plugins.module_utils.kube.layout import Layout
+from ansible_collections.metal.nodenet.plugins.module_utils.kube.services import PortKey, ServicePort, read_service
+from ansible_collections.metal.nodenet.plugins.module_utils.kube.slices import Endpoint, read_slice
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ip import Address, parse_address
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import FAMILIES
+
+__all__ = ["Cluster", "Endpoint", "Node", "ObjectError", "PortKey", "ServicePort", "node_warnings", "read_cluster"]
+
+ZONE_LABEL = "topology.kubernetes.io/zone"
+
+_KINDS = ("Node", "Service", "EndpointSlice")
+
+
+class Node(NamedTuple):
+    """One Node object."""
+
+    name: str
+    #: Empty where the label is absent.
+    zone: str
+    #: ``spec.podCIDRs`` as written.
+    pod_cidrs: Tuple[str, ...]
+    #: Family to the address that kube-proxy takes for the node: the first InternalIP, else the first ExternalIP.
+    host_ips: Dict[str, str]
+    #: All addresses of both kinds, canonical.
+    addresses: Tuple[str, ...]
+
+
+class Cluster(NamedTuple):
+    """Everything of a cluster that one layout of kube-proxy looks at."""
+
+    layout: Layout
+    nodes: Dict[str, Node]
+    #: Family to service ports, in the order of their keys.
+    ports: Dict[str, Tuple[ServicePort, ...]]
+    #: Family to service port to endpoints of all slices, in the order of the slices' names, duplicates included.
+    endpoints: Dict[str, Dict[PortKey, List[Endpoint]]]
+    #: The nodes that endpoints are on.
+    endpoint_nodes: FrozenSet[str]
+    #: What was left out or read leniently, and other things a reader should know.
+    warnings: Tuple[str, ...]
+
+
+def read_cluster(objects: Iterable[object], layout: Layout) -> Cluster:
+    """Read the items of a ``v1`` List: Node, Service and EndpointSlice objects; other kinds are not looked at.
+
+    An object without ``metadata.namespace`` is in ``default``. Raises :class:`ObjectError` for an object that is not
+    what its kind must be, or that is there twice with different content.
+    """
+    found = _by_kind(objects)
+    warnings: List[str] = []
+    nodes: Dict[str, Node] = {}
+    for raw in found["Node"]:
+        node = _read_node(Item("Node", raw, warnings, namespaced=False))
+        nodes[node.name] = node
+    ports: Dict[str, List[ServicePort]] = {family: [] for family in FAMILIES}
+    for item in _in_order("Service", found["Service"], warnings):
+        for family, service_ports in read_service(item, layout).items():
+            ports[family] += service_ports
+    endpoints: Dict[str, Dict[PortKey, List[Endpoint]]] = {family: {} for family in FAMILIES}
+    for item in _in_order("EndpointSlice", found["EndpointSlice"], warnings):
+        read_slice(item, layout, endpoints)
+    for service_ports in ports.values():
+        service_ports.sort(key=_key)
+    on_nodes = frozenset(endpoint.node for by_port in endpoints.values() for group in by_port.values()
+                         for endpoint in group if endpoint.node)
+    return Cluster(layout, nodes, {family: tuple(ports[family]) for family in FAMILIES}, endpoints, on_nodes,
+                   tuple(dict.fromkeys(warnings)))
+
+
+def node_warnings(cluster: Cluster, node_name: str) -> List[str]:
+    """Says so where ``node_name`` looks like a wrong name: then every Local policy would find no local endpoint.
+
+    A Node object of that name settles the matter, unless endpoints know a longer or shorter form of it.
+    """
+    others = cluster.endpoint_nodes
+    if not others or node_name in others:
+        return []
+    alike = [other for other in sorted(others) if _same_host(other, node_name)]
+    if node_name in cluster.nodes and not alike:
+        return []
+    shown = (alike or sorted(others))[:3]
+    more = "" if len(alike or others) <= len(shown) else ", …"
+    return [f"node_name {node_name!r} is the nodeName of no endpoint (there are {', '.join(shown)}{more}): "
+            "no endpoint counts as local"]
+
+
+def _same_host(one: str, other: str) -> bool:
+    return one.lower().split(".", 1)[0] == other.lower().split(".", 1)[0]
+
+
+def _key(port: ServicePort) -> PortKey:
+    return port.key
+
+
+def _by_kind(objects: Iterable[object]) -> Dict[str, List[Mapping[str, Any]]]:
+    found: Dict[str, List[Mapping[str, Any]]] = {kind: [] for kind in _KINDS}
+    for index, raw in enumerate(objects):
+        if not isinstance(raw, dict):
+            raise ObjectError("List", "", "", f"items[{index}]", raw, "is not an object")
+        kind = raw.get("kind")
+        if not isinstance(kind, str):
+            raise ObjectError("List", "", "", f"items[{index}].kind", kind, "is not the kind of an object")
+        if kind in found:
+            found[kind].append(raw)
+    return found
+
+
+def _in_order(kind: str, raws: List[Mapping[str, Any]], warnings: List[str]) -> List[Item]:
+    """The objects by namespace and name, so that their order in the file decides nothing."""
+    items: Dict[Tuple[str, str], Item] = {}
+    for raw in raws:
+        item = Item(kind, raw, warnings)
+        if items.setdefault((item.namespace, item.name), item).raw != raw:
+            raise item.error("metadata.name", item.name, "is there twice, with different content")
+    return [items[key] for key in sorted(items)]
+
+
+def _read_node(item: Item) -> Node:
+    spec = item.mapping(item.raw, "spec", "spec")
+    cidrs = item.texts(spec, "podCIDRs", "spec.podCIDRs")
+    if not cidrs and item.text(spec, "podCIDR", "spec.podCIDR"):
+        cidrs = [item.text(spec, "podCIDR", "spec.podCIDR")]
+    addresses = _node_addresses(item)
+    host_ips: Dict[str, str] = {}
+    for address in addresses:
+        host_ips.setdefault(address.family, address.text)
+    zone = item.text(item.labels, ZONE_LABEL, f"metadata.labels[{ZONE_LABEL}]")
+    return Node(item.name, zone, tuple(cidrs), host_ips, tuple(address.text for address in addresses))
+
+
+def _node_addresses(item: Item) -> List[Address]:
+    status = item.mapping(item.raw, "status", "status")
+    entries = item.mappings(status, "addresses", "status.addresses")
+    addresses = []
+    for wanted in ("InternalIP", "ExternalIP"):
+        for index, entry in enumerate(entries):
+            if entry.get("type") != wanted:
+                continue
+            field = f"status.addresses[{index}].address"
+            text = item.text(entry, "address", field)
+            try:
+                addresses.append(parse_address(text))
+            except ValueError:
+                item.warn(field, text, "is left out: not an IP address")
+    return addresses

@@ -1,0 +1,31 @@
+# Copyright (c) 2026 the metal.nodenet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What stands behind the hashed names of chains that go: their rules' comments still say it."""
+
+from __future__ import annotations
+
+import re
+
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Tables
+
+_HASHED = re.compile(r"KUBE-(?:SVC|SVL|SEP|FW|EXT|XLB)-")
+#: The first word with a slash in it is the service port, whatever the sentence around it.
+_SERVICE = re.compile(r'--comment "(?:[^"/]* )?([^" /]+/[^" ]+)')
+_TO = re.compile(r" --to-destination (\S+)")
+
+
+def titles(current: Tables) -> dict[str, str]:
+    """Chain name to ``namespace/name:port`` (and the endpoint), for the hashed chains in ``nat``."""
+    out: dict[str, str] = {}
+    if "nat" not in current:
+        return out
+    for name, rules in current["nat"].chains.items():
+        if not _HASHED.match(name):
+            continue
+        text = "\n".join(rules)
+        service, endpoint = _SERVICE.search(text), _TO.search(text)
+        parts = [found.group(1) for found in (service, endpoint) if found]
+        if parts:
+            out[name] = " -> ".join(parts)
+    return out

@@ -1,0 +1,128 @@
+# Copyright (c) 2026 the metal.nodenet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which backend carries a family's state: seen in the kernel first, then told by the binary.
+
+State in both backends is active twice, with surprising results; so a node with chains of ours (or of a kubelet, or of
+Felix) in one backend is only ever written there, and a node with such chains in both is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import BackendError
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.iptables import (
+    BACKENDS,
+    NFT,
+    Iptables,
+    base_name,
+    find_tool,
+    tool_version,
+)
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import FAMILIES, IPV4
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_format import Dump
+
+AUTO = "auto"
+
+#: Names of chains that say where a node keeps its Kubernetes state.
+CARRIERS = ("KUBE-", "cali-")
+
+_NAMES_FILE = {"ipv4": "/proc/net/ip_tables_names", "ipv6": "/proc/net/ip6_tables_names"}
+
+
+class Handle(NamedTuple):
+    """One family on one backend, and what was read from it."""
+
+    tool: Iptables
+    dump: Dump
+    #: ``ipv4``, or ``ipv4 (legacy)`` where both backends of a family are handled in one run.
+    label: str
+
+
+def node_families(even_if_disabled: bool = False) -> tuple[str, ...]:
+    """The families that this network namespace has switched on; or that it could have rules of."""
+    if not os.path.exists("/proc/net/if_inet6"):
+        return (IPV4,)
+    return FAMILIES if even_if_disabled or not _ipv6_disabled() else (IPV4,)
+
+
+def _ipv6_disabled() -> bool:
+    try:
+        with open("/proc/sys/net/ipv6/conf/all/disable_ipv6", encoding="ascii") as switch:
+            return switch.read().strip() == "1"
+    except OSError:
+        return True
+
+
+def open_family(family: str, backend: str, tables: Sequence[str], lock_timeout: int,
+                both: bool = False) -> list[Handle]:
+    """Find and read the backend of one family. With ``both``, a mix gives a handle for each instead of an error.
+
+    Raises ``BackendError`` where the tools are missing, where both backends carry state, or where ``backend`` names the
+    one that does not carry it.
+    """
+    tools, default = _tools(family, lock_timeout)
+    if not tools:
+        raise BackendError(f"{family}: no {base_name(family)}-save on this node: install the iptables package", True)
+    if backend != AUTO and backend not in tools:
+        raise BackendError(f"{family}: backend {backend} was asked for, but this node has only {', '.join(tools)}")
+    dumps = {name: tool.save(tables) for name, tool in tools.items()
+             if name in (default, backend) or _may_hold_state(family, name)}
+    carried = {name: _carriers(dump) for name, dump in dumps.items()}
+    holders = [name for name in dumps if carried[name]]
+    if len(holders) > 1:
+        if both and backend == AUTO:
+            return [Handle(tools[name], dumps[name], f"{family} ({name})") for name in holders]
+        if not both:
+            raise BackendError(_mix(family, carried))
+    chosen = backend if backend != AUTO else (holders[0] if holders else default)
+    if not both and holders and chosen not in holders:
+        raise BackendError(f"{family}: backend {chosen} was asked for, but the chains are in {holders[0]} "
+                           f"({_some(carried[holders[0]])}); state must not be split over two backends. Remove them "
+                           f"first with state absent and backend {holders[0]}, or use that backend")
+    return [Handle(tools[chosen], dumps[chosen], family)]
+
+
+def _tools(family: str, lock_timeout: int) -> tuple[dict[str, Iptables], str]:
+    """The tools by backend, and the backend that the plain command name stands for."""
+    base = base_name(family)
+    tools: dict[str, Iptables] = {}
+    default = ""
+    for name in (base, *(f"{base}-{backend}" for backend in BACKENDS)):
+        path = find_tool(name + "-save")
+        if path is None or find_tool(name + "-restore") is None:
+            continue
+        backend, version = tool_version(path)
+        default = default or backend
+        tools.setdefault(backend, Iptables(family, backend, path[:-len("-save")], version, lock_timeout))
+    return tools, default
+
+
+def _may_hold_state(family: str, backend: str) -> bool:
+    """Reading legacy tables creates them in the kernel, so they are only read where they are there already."""
+    if backend == NFT:
+        return True
+    try:
+        with open(_NAMES_FILE[family], encoding="ascii") as names:
+            return bool(names.read().strip())
+    except OSError:
+        return False
+
+
+def _carriers(dump: Dump) -> list[str]:
+    return [f"{table} {chain}" for table, content in dump.tables.items() for chain in content.chains
+            if chain.startswith(CARRIERS)]
+
+
+def _mix(family: str, carried: dict[str, list[str]]) -> str:
+    seen = "; ".join(f"{name} has {_some(chains)}" for name, chains in carried.items())
+    return (f"{family}: both iptables backends carry Kubernetes or Calico chains, and both are active: {seen}. "
+            "Decide for one, and remove the chains of the other with state absent and its backend")
+
+
+def _some(chains: Sequence[str]) -> str:
+    more = f" and {len(chains) - 3} more" if len(chains) > 3 else ""
+    return ", ".join(chains[:3]) + more

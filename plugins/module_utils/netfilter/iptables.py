@@ -1,0 +1,145 @@
+# Copyright (c) 2026 the metal.nodenet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs the binaries of iptables: one family, one backend, one save, one restore at a time.
+
+Nothing else starts an iptables process. A read that fails is an error, never an empty state.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import (
+    LockError,
+    SaveFormatError,
+    ToolError,
+)
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import IPV4, target_of
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_format import Dump, parse
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.transaction import Transaction
+
+NFT = "nft"
+LEGACY = "legacy"
+BACKENDS = (NFT, LEGACY)
+
+LOCK_FILE = "/run/xtables.lock"
+
+#: Where the tools are, besides ``PATH``: an unprivileged login shell often has no sbin.
+_SBIN = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
+
+_LINE = re.compile(r"line:? (\d+)")
+_INCOMPATIBLE = re.compile(r"[Tt]able `?(\w+)'? is incompatible")
+_VERSION = re.compile(r"v(\d+)\.(\d+)(?:\.(\d+))?")
+_PLAIN_TARGETS = frozenset({"ACCEPT", "DROP", "RETURN", ""})
+_EXCERPT_LINES = 20
+
+
+def find_tool(name: str) -> str | None:
+    """The path of a tool, None if the node does not have it."""
+    return shutil.which(name, path=os.environ.get("PATH", "") + ":" + _SBIN)
+
+
+class Iptables:
+    """The tools of one family and backend.
+
+    ``prefix`` is the common start of their paths, such as ``/usr/sbin/ip6tables-nft``.
+    """
+
+    def __init__(self, family: str, backend: str, prefix: str, version: tuple[int, ...], lock_timeout: int) -> None:
+        self.family = family
+        self.backend = backend
+        self.version = version
+        self._prefix = prefix
+        self._lock_timeout = lock_timeout
+
+    @property
+    def random_fully(self) -> bool:
+        """Whether this binary knows ``MASQUERADE --random-fully``."""
+        return self.version >= (1, 6, 2)
+
+    def save(self, tables: Sequence[str]) -> Dump:
+        """Read everything. Raises where a table of ``tables`` cannot be shown in full."""
+        argv = [self._prefix + "-save"]
+        done = _run(argv, None)
+        dump = parse(done.stdout)
+        notices = dump.notices + tuple(line.lstrip("# ") for line in done.stderr.splitlines() if line.strip())
+        for notice in notices:
+            hidden = _INCOMPATIBLE.search(notice)
+            if hidden and hidden.group(1) in tables:
+                raise SaveFormatError(
+                    f"{self.family}: table {hidden.group(1)} holds rules which {os.path.basename(argv[0])} cannot show "
+                    f"({notice}); they were written with nft itself, and reading around them would be a guess")
+        return Dump(dump.tables, tuple(dict.fromkeys(notices)))
+
+    def restore(self, transaction: Transaction) -> None:
+        """Load one transaction. The tool commits its tables one by one, each wholly or not at all."""
+        # As two words: the restore tool refuses -w5.
+        argv = [self._prefix + "-restore", "-w", str(self._lock_timeout), "--noflush"]
+        try:
+            _run(argv, transaction.text)
+        except ToolError as error:
+            raise _explain(error, transaction, self.family, self._lock_timeout) from None
+
+
+def tool_version(path: str) -> tuple[str, tuple[int, ...]]:
+    """Backend and version of a save tool, such as ``("nft", (1, 8, 9))``. Before 1.8 there was only legacy."""
+    text = _run([path, "--version"], None).stdout
+    found = _VERSION.search(text)
+    version = tuple(int(part or 0) for part in found.groups()) if found else ()
+    return (NFT if "nf_tables" in text else LEGACY), version
+
+
+def _run(argv: Sequence[str], text: str | None) -> subprocess.CompletedProcess[str]:
+    env = dict(os.environ, LC_ALL="C", PATH=os.environ.get("PATH", "") + ":" + _SBIN)
+    try:
+        done = subprocess.run(argv, input=text, env=env, capture_output=True, check=False,
+                              encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise ToolError(f"{argv[0]} could not be run: {error}", argv) from None
+    if done.returncode != 0:
+        stderr = done.stderr.strip()
+        raise ToolError(f"{' '.join(argv)} failed with exit code {done.returncode}: {stderr or 'no message'}",
+                        argv, done.returncode, stderr)
+    return done
+
+
+def _explain(error: ToolError, transaction: Transaction, family: str, lock_timeout: int) -> ToolError:
+    """The error with the table and the lines that are to blame."""
+    if "xtables lock" in error.stderr:
+        return LockError(f"{family}: another program held {LOCK_FILE} for more than {lock_timeout} s "
+                         f"(lock_timeout); nothing was written", error.argv, error.rc, error.stderr)
+    lines = transaction.text.split("\n")
+    named = _LINE.search(error.stderr)
+    line = int(named.group(1)) if named else None
+    table, excerpt = _suspects(lines, line)
+    where = f" table {table}" if table else ""
+    shown = "".join("\n  " + text for text in excerpt)
+    return ToolError(f"{family}{where}: {error}{shown}", error.argv, error.rc, error.stderr, table, line, excerpt)
+
+
+def _suspects(lines: Sequence[str], line: int | None) -> tuple[str, list[str]]:
+    """Table and numbered input lines behind a failure at ``line``.
+
+    The legacy tool names only COMMIT; the kernel then refused one of the rules with a target or match of its own.
+    """
+    if line is None or not 0 < line <= len(lines):
+        return "", []
+    start = next((at for at in range(line - 1, -1, -1) if lines[at].startswith("*")), 0)
+    table = lines[start][1:]
+    if lines[line - 1] != "COMMIT":
+        return table, [f"{line}: {lines[line - 1]}"]
+    declared = {text[1:].split(" ", 1)[0] for text in lines[start:line] if text.startswith(":")}
+    suspects = [f"{at + 1}: {lines[at]}" for at in range(start, line)
+                if lines[at].startswith(("-A ", "-I ", "-D "))
+                and target_of(lines[at]) not in _PLAIN_TARGETS | declared]
+    return table, suspects[:_EXCERPT_LINES]
+
+
+def base_name(family: str) -> str:
+    """``iptables`` or ``ip6tables``."""
+    return "iptables" if family == IPV4 else "ip6tables"

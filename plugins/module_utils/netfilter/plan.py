@@ -1,0 +1,180 @@
+# Copyright (c) 2026 the metal.nodenet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From what a family has and should have to what must be written. Pure: nothing here starts a process.
+
+The plan is a *target*: which chains of ours get which rules, which of ours go, and how the chains of others look with
+our jumps in place. ``transaction.py`` turns it into restore input, ``difference.py`` into something to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.compare import changed_rules, same_chain
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import PlanError
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.jumps import place
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import (
+    Chain,
+    Desired,
+    Table,
+    TableDesired,
+    Tables,
+    target_of,
+)
+
+EMPTY_TABLE = Table({}, {})
+
+#: The kernel's limit for the name of a chain, in bytes.
+CHAIN_NAME_BYTES = 28
+
+
+class ChainWrite(NamedTuple):
+    """A chain to be written in full."""
+
+    chain: Chain
+    #: None where the chain is new.
+    before: Sequence[str] | None
+
+
+class ParentEdit(NamedTuple):
+    """A chain of others in which our jumps change; every rule of others stays, in its order."""
+
+    parent: str
+    before: Sequence[str]
+    after: Sequence[str]
+    #: Texts of ours in ``before`` that are deleted first (see ``jumps.Placement``).
+    going: frozenset[str]
+
+
+class TablePlan(NamedTuple):
+    """What changes in one table."""
+
+    table: str
+    writes: list[ChainWrite]
+    #: Chains of ours that go, with the rules they have.
+    removals: dict[str, Sequence[str]]
+    parents: list[ParentEdit]
+
+    def __bool__(self) -> bool:
+        return bool(self.writes or self.removals or self.parents)
+
+
+class FamilyPlan(NamedTuple):
+    """What changes in one family. False where nothing does."""
+
+    family: str
+    tables: list[TablePlan]
+    warnings: list[str]
+
+    def __bool__(self) -> bool:
+        return any(self.tables)
+
+
+def plan_family(current: Tables, desired: Desired) -> FamilyPlan:
+    """Compare one family with what it should be.
+
+    Raises ``PlanError`` where the desired state is not one that can be written: a name that is too long, a jump to a
+    chain that would not be there.
+    """
+    warnings: list[str] = []
+    tables = []
+    for name, wanted in desired.tables.items():
+        _validate(desired.family, name, wanted)
+        tables.append(_plan_table(name, current.get(name, EMPTY_TABLE), wanted, desired.family, warnings))
+    return FamilyPlan(desired.family, tables, warnings)
+
+
+def _plan_table(name: str, current: Table, wanted: TableDesired, family: str, warnings: list[str]) -> TablePlan:
+    writes = []
+    for chain in wanted.chains.values():
+        before = current.chains.get(chain.name)
+        if before is None or not same_chain(before, chain, family):
+            writes.append(ChainWrite(chain, before))
+    leftovers: dict[str, Sequence[str]] = {name: rules for name, rules in current.chains.items()
+                                           if name not in wanted.chains and wanted.owns(name)}
+    for held, user in _held_by_others(current, wanted, leftovers).items():
+        rules = leftovers.pop(held)
+        warnings.append(f"{family} {name}: {held} is no longer needed but stays, empty: {user} has a rule for it, "
+                        "and rules of others are not touched")
+        if rules:
+            writes.append(ChainWrite(Chain(held), rules))
+    parents = _plan_parents(current, wanted, set(leftovers), family)
+    return TablePlan(name, writes, leftovers, parents)
+
+
+def _held_by_others(current: Table, wanted: TableDesired, leftovers: dict[str, Sequence[str]]) -> dict[str, str]:
+    """Leftovers which a chain of somebody else leads to, and that chain. Built-in chains are swept by ``jumps``."""
+    held: dict[str, str] = {}
+    if not leftovers:
+        return held
+    for chain, rules in current.chains.items():
+        if chain in current.policies or chain in leftovers:
+            continue
+        known = wanted.chains.get(chain)
+        if known is not None and not known.exists_only:
+            continue
+        for rule in rules:
+            target = target_of(rule)
+            if target in leftovers:
+                held.setdefault(target, chain)
+    return held
+
+
+def _plan_parents(current: Table, wanted: TableDesired, leftovers: set[str], family: str) -> list[ParentEdit]:
+    edits = []
+    parents = dict.fromkeys(jump.parent for jump in wanted.jumps)
+    parents.update(dict.fromkeys(chain for chain in current.policies))
+    for parent in parents:
+        before = current.chains.get(parent, [])
+        jumps = [jump for jump in wanted.jumps if jump.parent == parent]
+        placed = place(before, jumps, wanted.entries | leftovers, wanted.neighbours, family)
+        if placed.rules != before:
+            edits.append(ParentEdit(parent, before, placed.rules, placed.going))
+    return edits
+
+
+def _validate(family: str, table: str, wanted: TableDesired) -> None:
+    for chain in wanted.chains.values():
+        if len(chain.name.encode()) > CHAIN_NAME_BYTES:
+            raise PlanError(f"{family} {table}: chain name {chain.name} is longer than {CHAIN_NAME_BYTES} bytes")
+        for rule in chain.rules:
+            _validate_rule(family, table, chain.name, rule, wanted)
+    for jump in wanted.jumps:
+        _validate_rule(family, table, jump.parent, jump.rule, wanted)
+
+
+def _validate_rule(family: str, table: str, chain: str, rule: str, wanted: TableDesired) -> None:
+    if "\n" in rule or "\0" in rule:
+        raise PlanError(f"{family} {table}: a rule of {chain} has a line break or NUL in it: {rule!r}")
+    target = target_of(rule)
+    if target and target not in wanted.chains and wanted.owns(target):
+        raise PlanError(f"{family} {table}: {chain} would lead to {target}, which would not be there: {rule}")
+
+
+def counts(plans: Sequence[FamilyPlan]) -> dict[str, dict[str, int]]:
+    """How many chains and rules are added, changed and removed: ``{"chains": {"added": 2, …}, "rules": {…}}``."""
+    from_chains = {"added": 0, "changed": 0, "removed": 0}
+    from_rules = {"added": 0, "changed": 0, "removed": 0}
+    for plan in plans:
+        for table in plan.tables:
+            for write in table.writes:
+                from_chains["added" if write.before is None else "changed"] += 1
+                _count_rules(from_rules, write.before or (), write.chain.rules)
+            for rules in table.removals.values():
+                from_chains["removed"] += 1
+                _count_rules(from_rules, rules, ())
+            for edit in table.parents:
+                from_chains["changed"] += 1
+                _count_rules(from_rules, edit.before, edit.after)
+    return {"chains": from_chains, "rules": from_rules}
+
+
+def _count_rules(total: dict[str, int], before: Sequence[str], after: Sequence[str]) -> None:
+    gone, new = changed_rules(before, after)
+    moved = 1 if not gone and not new and list(before) != list(after) else 0
+    replaced = min(len(gone), len(new))
+    total["changed"] += replaced + moved
+    total["added"] += len(new) - replaced
+    total["removed"] += len(gone) - replaced

@@ -1,0 +1,146 @@
+# Copyright (c) 2026 the metal.nodenet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A plan as input for ``iptables-restore --noflush``, cut into transactions that are safe in this order.
+
+1. *Prepare*: new chains, leaves first. Nothing leads to them yet, so no packet sees a half of them.
+2. *Switch*: everything that packets reach: changed chains, jumps, and what goes. One restore for the family.
+3. *Remove*: chains that nothing leads to any more.
+
+An ordinary change is the switch alone. Only large ones are cut, because ``iptables-nft-restore`` walks one list of the
+chains that its input names for every line of it: its time grows with chains x lines.
+
+Only chains that are ours in full are declared (declaring a chain empties it); chains of others change by ``-I`` and
+``-D`` alone, and no rule of others is ever repeated in the input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import target_of
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import (
+    ChainWrite,
+    FamilyPlan,
+    ParentEdit,
+    TablePlan,
+)
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_format import append_line
+
+#: Tables in the order in which they are written: what rejects and drops before what translates.
+_ORDER = {"raw": 0, "mangle": 1, "filter": 2, "nat": 3}
+
+
+class Transaction(NamedTuple):
+    """One input of the restore tool."""
+
+    text: str
+    #: The tables in it, in order. The tool commits them one by one.
+    tables: tuple[str, ...]
+
+
+def transactions(plan: FamilyPlan, batch: int | None = None) -> list[Transaction]:
+    """The restore inputs for a plan, in order. ``batch``: how many chains one input may hold (None: any number)."""
+    before: list[Transaction] = []
+    switch: list[tuple[str, list[str]]] = []
+    behind: list[Transaction] = []
+    for table in sorted((table for table in plan.tables if table), key=lambda table: _ORDER.get(table.table, 9)):
+        prepared, now = _split_writes(table, batch)
+        for part in prepared:
+            before.append(_transaction([(table.table, list(_chain_lines(part, ())))]))
+        late: list[Sequence[str]] = []
+        removals = list(table.removals)
+        if batch is not None and len(removals) > batch:
+            late = list(_slices(_roots_first(table.removals), batch))
+            removals = []
+        lines = list(_table_lines(now, removals, table.parents))
+        if lines:
+            switch.append((table.table, lines))
+        for names in late:
+            behind.append(_transaction([(table.table, list(_chain_lines((), names)))]))
+    return before + ([_transaction(switch)] if switch else []) + behind
+
+
+def _transaction(tables: Sequence[tuple[str, list[str]]]) -> Transaction:
+    out: list[str] = []
+    for name, lines in tables:
+        out.append("*" + name)
+        out += lines
+        out.append("COMMIT")
+    return Transaction("\n".join(out) + "\n", tuple(name for name, _lines in tables))
+
+
+def _table_lines(writes: Sequence[ChainWrite], removals: Sequence[str], parents: Sequence[ParentEdit]) -> Iterator[str]:
+    edits = [parent_edit(edit) for edit in parents]
+    yield from (f":{write.chain.name} - [0:0]" for write in writes)
+    yield from (f":{name} - [0:0]" for name in removals)
+    for edit, (deleted, _inserted) in zip(parents, edits):
+        yield from (f"-D {edit.parent} {rule}" for rule in deleted)
+    for write in writes:
+        yield from (append_line(write.chain.name, rule) for rule in write.chain.rules)
+    for edit, (_deleted, inserted) in zip(parents, edits):
+        yield from (f"-I {edit.parent} {at} {rule}" for at, rule in inserted)
+    yield from (f"-X {name}" for name in removals)
+
+
+def _chain_lines(writes: Sequence[ChainWrite], removals: Sequence[str]) -> Iterator[str]:
+    return _table_lines(writes, removals, ())
+
+
+def parent_edit(edit: ParentEdit) -> tuple[list[str], list[tuple[int, str]]]:
+    """What to delete (texts) and what to insert then (1-based position, text) for one chain of others."""
+    left = [rule for rule in edit.before if rule not in edit.going]
+    inserted: list[tuple[int, str]] = []
+    at = 0
+    for index, rule in enumerate(edit.after):
+        if at < len(left) and left[at] == rule:
+            at += 1
+        else:
+            inserted.append((index + 1, rule))
+    return [rule for rule in edit.before if rule in edit.going], inserted
+
+
+def _split_writes(table: TablePlan, batch: int | None) -> tuple[list[Sequence[ChainWrite]], list[ChainWrite]]:
+    """The batches of new chains to prepare, and the writes that belong in the switch."""
+    new = [write for write in table.writes if write.before is None]
+    if batch is None or len(new) <= batch:
+        return [], table.writes
+    return list(_slices(_leaves_first(new), batch)), [write for write in table.writes if write.before is not None]
+
+
+def _leaves_first(writes: Sequence[ChainWrite]) -> list[ChainWrite]:
+    """New chains so that each stands behind the new chains it leads to."""
+    known = {write.chain.name: write for write in writes}
+    heights = _heights({name: write.chain.rules for name, write in known.items()})
+    return sorted(writes, key=lambda write: heights[write.chain.name])
+
+
+def _roots_first(chains: dict[str, Sequence[str]]) -> list[str]:
+    heights = _heights(chains)
+    return sorted(chains, key=lambda name: -heights[name])
+
+
+def _heights(chains: dict[str, Sequence[str]]) -> dict[str, int]:
+    """How many levels of these chains hang below each of them. Without recursion: a kernel may hold any depth."""
+    below = {name: {target for target in map(target_of, rules) if target in chains} for name, rules in chains.items()}
+    heights: dict[str, int] = {}
+    for start in chains:
+        stack = [start]
+        while stack:
+            name = stack[-1]
+            waiting = [target for target in below[name] if target not in heights and target not in stack]
+            if waiting:
+                stack.append(waiting[0])
+                continue
+            stack.pop()
+            heights[name] = 1 + max((heights.get(target, 0) for target in below[name]), default=0)
+    return heights
+
+
+_Item = TypeVar("_Item")
+
+
+def _slices(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+    for start in range(0, len(items), size):
+        yield items[start:start + size]

@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+# Runs the checks of the collection, one section after the other, and stops at the first that fails.
+#
+#   check.sh lint | demo | test
+#
+# Called by the Makefile, which sets PATH, VENV and ANSIBLE_COLLECTIONS_PATH, and calls setup.sh before.
+set -euo pipefail
+
+what=${1:?usage: check.sh lint|demo|test}
+top=$(cd "$(dirname "$0")/../.." && pwd -P)
+: "${VENV:?run this through make}" "${ANSIBLE_COLLECTIONS_PATH:?run this through make}"
+cd "$top"
+
+current=start
+section() {
+    current=$1
+    printf '\n=== %s\n' "$1"
+}
+on_exit() {
+    local code=$?
+    [ "$code" = 0 ] || printf '\n=== FAILED (exit code %s): %s\n' "$code" "$current" >&2
+}
+trap on_exit EXIT
+
+need_root() {
+    [ "$(id -u)" = 0 ] && return
+    printf 'This makes network namespaces and writes iptables rules inside them, which needs root.\n' >&2
+    exit 1
+}
+
+# ---- sections ----
+
+python_style() {
+    ruff check --output-format concise .
+}
+
+python_types() {
+    # by its name as a collection, so that mypy sees the imports as Ansible does
+    (cd "$VENV/collections" && MYPYPATH=. mypy --config-file "$top/pyproject.toml" --cache-dir "$top/.mypy_cache" \
+        -p ansible_collections.metal.nodenet.plugins)
+}
+
+playbook_lint() {
+    # ansible-lint looks for Ansible's own commands, and for nothing on the network (offline in .ansible-lint)
+    ansible-lint --nocolor
+}
+
+build() {
+    local out
+    out=$(mktemp -d)
+    ansible-galaxy collection build --output-path "$out" .
+    tar -tzf "$out"/*.tar.gz >"$out/files"
+    if grep -E '^(\.git|\.ci|\.venv)(/|$)|__pycache__' "$out/files"; then
+        echo 'the files above have no place in the collection: see build_ignore in galaxy.yml' >&2
+        exit 1
+    fi
+    printf '%s files\n' "$(grep -vc '/$' "$out/files")"
+    rm -rf "$out"
+}
+
+documentation() {
+    local type file name
+    for type in module connection filter; do
+        local folder=$type
+        [ "$type" = module ] && folder=modules
+        for file in plugins/"$folder"/*; do
+            name=$(basename "${file%.*}")
+            case $name in __init__ | __pycache__ | '*') continue ;; esac
+            ansible-doc -t "$type" "metal.nodenet.$name" >/dev/null
+            printf '%s %s\n' "$type" "metal.nodenet.$name"
+        done
+    done
+}
+
+demo() {
+    need_root
+    # YAML results read better than JSON, above all diffs and messages of several lines
+    ANSIBLE_CALLBACK_RESULT_FORMAT=yaml ANSIBLE_LOCALHOST_WARNING=false \
+        ansible-playbook -i playbooks/demo_inventory.yml playbooks/demo.yml
+}
+
+lint_sections() {
+    section 'ruff: style and likely mistakes in the Python files'
+    python_style
+    section 'mypy: types in plugins/, strict'
+    python_types
+    section 'yamllint: style of the YAML files'
+    yamllint --strict .
+    section 'ansible-lint: playbooks, roles and metadata, profile "production"'
+    playbook_lint
+    section 'ansible-galaxy: the collection builds'
+    build
+    section 'ansible-doc: every plugin has a page'
+    documentation
+}
+
+case $what in
+    lint)
+        lint_sections
+        ;;
+    demo)
+        current='the demo'
+        demo
+        ;;
+    test)
+        need_root
+        lint_sections
+        section 'the demo: plan, apply and remove, with real packets'
+        demo
+        section 'pytest: all tests'
+        pytest
+        ;;
+    *)
+        printf 'unknown: %s\n' "$what" >&2
+        exit 2
+        ;;
+esac

@@ -1,0 +1,119 @@
+#!/bin/sh
+# Installs what "make demo", "make test" and "make lint" need, and nothing that is there already.
+#
+#   setup.sh demo | lint | test | clean
+#
+# Debian packages are asked for only where a command is missing; Python packages go into the virtual environment
+# $VENV; a symlink there makes this checkout the collection metal.nodenet, wherever it is.
+set -eu
+
+what=${1:?usage: setup.sh demo|lint|test|clean}
+top=$(cd "$(dirname "$0")/../.." && pwd -P)
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+PYTHON=${PYTHON:-python3}
+VENV=${VENV:-$top/.venv}
+case $VENV in /*) ;; *) VENV=$top/$VENV ;; esac
+stamp=$VENV/.nodenet-requirements
+
+say() { printf 'setup: %s\n' "$*"; }
+die() { printf 'setup: %s\n' "$@" >&2; exit 1; }
+has() { command -v "$1" >/dev/null 2>&1; }
+
+clean() {
+    if [ -e "$VENV" ] && [ ! -e "$stamp" ]; then
+        die "$VENV was not made by this script (it has no $(basename "$stamp")): remove it yourself"
+    fi
+    rm -rf "$VENV" "$top/.mypy_cache" "$top/.pytest_cache" "$top/.ruff_cache" "$top/.hypothesis" "$top/.ansible"
+    find "$top" -name __pycache__ -type d -prune -exec rm -rf {} +
+}
+
+check_python() {
+    has "$PYTHON" || die "there is no '$PYTHON'. Python 3.11 or newer is needed (Debian 12: apt-get install python3)," \
+        "or name one: make $what PYTHON=/path/to/python3.11"
+    "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+        die "$PYTHON is $("$PYTHON" -V 2>&1), and ansible-core 2.19 needs Python 3.11 or newer on the controller." \
+            "Name another one: make $what PYTHON=/path/to/python3.11"
+}
+
+# missing_packages: prints the Debian packages whose commands are not there
+missing_packages() {
+    if [ ! -x "$VENV/bin/pip" ]; then
+        # Debian has venv in a package of its own; other builds of Python bring it
+        "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
+    fi
+    [ "$what" = lint ] && return
+    # command:package
+    for pair in ip:iproute2 iptables:iptables ipset:ipset conntrack:conntrack nfacct:nfacct; do
+        has "${pair%%:*}" || echo "${pair#*:}"
+    done
+}
+
+why() {
+    case $1 in
+        python3-venv) echo "makes the virtual environment $VENV" ;;
+        iproute2) echo "the command ip: network namespaces" ;;
+        iptables) echo "the commands iptables-save and iptables-restore" ;;
+        ipset) echo "the command ipset: sets of addresses" ;;
+        conntrack) echo "the command conntrack: deletes flows that a change leaves behind" ;;
+        nfacct) echo "the command nfacct: counters that kube-proxy 1.36 uses" ;;
+    esac
+}
+
+install_packages() {
+    packages=$(missing_packages)
+    [ -n "$packages" ] || return 0
+    say "these Debian packages are missing and will be installed with apt-get:"
+    for package in $packages; do
+        say "  $package ($(why "$package"))"
+    done
+    has apt-get || die "there is no apt-get here: install them in this system's own way, then run make again"
+    [ "$(id -u)" = 0 ] || die "that needs root: run make as root, or install them first"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -q
+    # the words are package names, to be split
+    # shellcheck disable=SC2086
+    apt-get install -q -y --no-install-recommends $packages
+}
+
+install_requirements() {
+    files=$top/requirements.txt
+    [ "$what" = demo ] || files="$files $top/tests/requirements.txt"
+    # shellcheck disable=SC2086
+    wanted=$(cat $files)
+    if [ -e "$stamp" ]; then
+        have=$(cat "$stamp")
+        # an environment for the tests is one for the demo too
+        case $have in "$wanted"*) return 0 ;; esac
+    fi
+    if [ ! -x "$VENV/bin/pip" ]; then
+        say "making the virtual environment $VENV with $("$PYTHON" -V)"
+        "$PYTHON" -m venv "$VENV"
+        : >"$stamp"
+    fi
+    say "installing the Python packages of$(for file in $files; do printf ' %s' "${file#"$top"/}"; done)"
+    for file in $files; do set -- "$@" -r "$file"; done
+    "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+    printf '%s\n' "$wanted" >"$stamp"
+}
+
+# Both as Ansible finds a collection (ANSIBLE_COLLECTIONS_PATH=$VENV/collections) and as Python finds a package.
+link_collection() {
+    link=$VENV/collections/ansible_collections/metal/nodenet
+    if [ "$(readlink "$link" 2>/dev/null)" != "$top" ]; then
+        mkdir -p "$(dirname "$link")"
+        ln -sfn "$top" "$link"
+    fi
+    site=$("$VENV/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    echo "$VENV/collections" >"$site/metal_nodenet.pth"
+}
+
+case $what in
+    clean) clean ;;
+    demo | lint | test)
+        check_python
+        install_packages
+        install_requirements
+        link_collection
+        ;;
+    *) die "unknown: $what" ;;
+esac
