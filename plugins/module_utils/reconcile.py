@@ -51,7 +51,7 @@ class Hooks(NamedTuple):
 
     #: Called before the first write; raises to refuse it.
     guard: Callable[[], None] = lambda: None
-    #: (what was read, desired) to the flows that the change leaves behind.
+    #: (what was read, desired) to the flows that are stale then. Only asked where anything changes.
     stale: Callable[[Tables, Desired], list[FlowSelector]] = lambda _tables, _desired: []
     #: Names, for people, of chains that go: (table name, what was read) to chain name to title.
     titles: Callable[[Tables], dict[str, str]] = lambda _tables: {}
@@ -110,7 +110,7 @@ def reconcile(targets: Sequence[Target], *, check_mode: bool, verify: bool, hook
     with clock.phase("plan"):
         planned = [_Planned(target, plan_family(target.handle.dump.tables, target.desired)) for target in targets]
         changed = any(item.plan for item in planned)
-        selectors = [selector for item in planned if item.plan
+        selectors = [selector for item in planned if changed
                      for selector in hooks.stale(item.target.handle.dump.tables, item.target.desired)]
     with clock.phase("difference"):
         diff = [entry for item in planned if item.plan for entry in differences(

@@ -117,11 +117,17 @@ def local_addresses(case: Case) -> List[str]:
     return addresses
 
 
-def _folders() -> List[Path]:
-    folders = [_HERE / "cases"]
+def shared_folder() -> Optional[Path]:
+    """The larger collection of recordings; None where there is none."""
     given = os.environ.get("NODENET_CONFORMANCE")
     shared = Path(given) if given else _CHECKOUT.parent / "shared" / "conformance" / "kube-proxy"
-    return [*folders, shared] if shared.is_dir() else folders
+    return shared if shared.is_dir() else None
+
+
+def _folders() -> List[Path]:
+    folders = [_HERE / "cases"]
+    shared = shared_folder()
+    return [*folders, shared] if shared else folders
 
 
 def _node(case: Case) -> Node:

@@ -108,7 +108,7 @@ case $what in
         section 'the demo: plan, apply and remove, with real packets'
         demo
         section 'pytest: all tests'
-        pytest
+        exec pytest
         ;;
     *)
         printf 'unknown: %s\n' "$what" >&2

@@ -172,6 +172,11 @@ class ProxyOptions:
     def _check_detect(self) -> None:
         if self.detect_local not in DETECT_MODES:
             raise ValueError(f"detect_local: {self.detect_local!r} is not one of {', '.join(DETECT_MODES[1:])}")
+        if self.detect_local in _CIDR_MODES:
+            for network in self._cidrs():
+                # The negated match of it cannot be written, and there is nothing to tell apart.
+                if network.length == 0:
+                    raise ValueError(f"cidrs: {network.text!r} holds every address, not only those of pods")
         if self.detect_local not in ("bridge_interface", "interface_prefix"):
             return
         name = self.detect_interface() or ""

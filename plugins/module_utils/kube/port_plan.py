@@ -85,8 +85,7 @@ def make_scene(options: ProxyOptions, family: str, endpoint_count: int) -> Scene
     cidr, interface = options.detect_cidr(family), options.detect_interface()
     from_pod = None
     if cidr is not None:
-        # A match on every source is no match; iptables-save prints it only where it is negated.
-        from_pod = "" if cidr.endswith("/0") else f"-s {cidr} "
+        from_pod = f"-s {cidr} "
     elif interface is not None:
         from_pod = f"-i {interface} "
     v4 = family == IPV4

@@ -7,15 +7,13 @@ Connection tracking keeps a UDP flow as long as packets come, whatever the rules
 past the service to nothing. No memory of earlier runs is needed: the rules in the kernel say which endpoints each
 frontend had, the new rules say which it will have, and both are read the same way.
 
-A frontend is an address and UDP port that clients use. Flows of a frontend are stale when
+A frontend is an address and UDP port that clients use. A run that changes nothing selects nothing. A run that changes
+any rule selects, for each frontend, the flows that no endpoint of the new rules answers: of one that is gone or has no endpoints any more, all (kube-proxy 1.36 leaves these until it has some again); of one that had
+no endpoints and has some now, those stuck on the untranslated address; of any other, those to endpoints that left.
+An endpoint that only terminates has left too (kube-proxy from 1.30 on waits until it is gone; a later run could not see
+it any more), and one that left while no run looked is found with the next change.
 
-- it is no longer there, or has no endpoints any more (kube-proxy 1.36 leaves these until it has some again);
-- it had no endpoints and now has: clients are stuck on the untranslated flow;
-- an endpoint left it: flows to that endpoint, also while it only terminates (kube-proxy from 1.30 on waits until it is
-  gone; a later run could not see it any more).
-
-Only flows that no endpoint of the new rules answers are selected, by address and port; node ports only on addresses of
-the node. A frontend whose endpoints stay or grow loses none.
+Flows are selected by address and port; those of node ports only on addresses of the node.
 """
 
 from __future__ import annotations
@@ -35,6 +33,9 @@ _PORT = re.compile(r" --dport (\d+)\b")
 _TO = re.compile(r" --to-destination \[?([0-9a-fA-F.:]+?)\]?:(\d+)(?: |$)")
 _COMMENT = re.compile(r'--comment "?([^ "]+)')
 
+_ENTRY_CHAINS = (("nat", "KUBE-SERVICES"), ("nat", "KUBE-NODEPORTS"),
+                 ("filter", "KUBE-SERVICES"), ("filter", "KUBE-EXTERNAL-SERVICES"))
+
 #: Stands for the addresses of the node in the frontend of a node port.
 _NODE = ""
 
@@ -45,62 +46,67 @@ class _Frontend(NamedTuple):
 
 
 def stale_flows(current: Tables, desired: Desired, local_addresses: Sequence[str]) -> list[FlowSelector]:
-    """Selectors of the flows that are stale once ``desired`` is in force. Pure; shows nothing where nothing changes."""
-    wanted = desired.tables.get("nat")
-    before = _frontends(current["nat"].chains if "nat" in current else {})
-    after = _frontends({chain.name: chain.rules for chain in wanted.chains.values()} if wanted else {})
+    """Selectors of the flows that are stale once ``desired`` is in force; asked where something changes. Pure."""
+    before = _frontends({name: table.chains for name, table in current.items()})
+    after = _frontends({name: {chain.name: chain.rules for chain in table.chains.values()}
+                        for name, table in desired.tables.items()})
     node = frozenset(address for address in local_addresses if family_of(address) == desired.family)
     out = []
     for address, port in sorted(before.keys() | after.keys()):
         old, new = before.get((address, port)), after.get((address, port))
-        reason = _reason(old, new)
-        if reason:
-            out.append(FlowSelector(desired.family, frozenset({address}) if address != _NODE else node, port,
-                                    new.endpoints if new else frozenset(), (new or old or _NOTHING).service, reason))
+        keep = new.endpoints if new else frozenset()
+        if keep or old:
+            out.append(FlowSelector(desired.family, frozenset({address}) if address != _NODE else node, port, keep,
+                                    (new or old or _UNKNOWN).service, _reason(old, new)))
     return out
 
 
-_NOTHING = _Frontend(frozenset(), "")
+_UNKNOWN = _Frontend(frozenset(), "")
 
 
 def _reason(old: _Frontend | None, new: _Frontend | None) -> str:
-    had, has = (old or _NOTHING).endpoints, (new or _NOTHING).endpoints
-    if old and not has:
-        return "it is no longer served"
-    if has and not had:
-        return "it is served from now on"
+    had, has = (old or _UNKNOWN).endpoints, (new or _UNKNOWN).endpoints
+    if new is None:
+        return "it is gone"
+    if not has:
+        return "it has no endpoints"
+    if not had:
+        return "it has endpoints from now on"
     gone = had - has
     if gone:
         return "endpoints left: " + ", ".join(sorted(f"{ip} port {port}" for ip, port in gone))
-    return ""
+    return "it is unchanged; flows to endpoints that left earlier"
 
 
-def _frontends(chains: Chains) -> dict[Endpoint, _Frontend]:
-    """Address and port of each UDP frontend to the endpoints that its rules lead to."""
+def _frontends(tables: Mapping[str, Chains]) -> dict[Endpoint, _Frontend]:
+    """Address and port of each UDP frontend to the endpoints that its rules lead to; none where it is refused."""
     found: dict[Endpoint, _Frontend] = {}
     known: dict[str, frozenset[Endpoint]] = {}
-    for rule, address in _entries(chains):
+    nat = tables.get("nat", {})
+    for rule, address in _entries(tables):
         port = _PORT.search(rule)
         if not port:
             continue
         comment = _COMMENT.search(rule)
         key = (address, int(port.group(1)))
-        endpoints = _endpoints(target_of(rule), chains, known)
+        endpoints = _endpoints(target_of(rule), nat, known)
         if key in found:
             endpoints |= found[key].endpoints
         found[key] = _Frontend(endpoints, comment.group(1) if comment else "")
     return found
 
 
-def _entries(chains: Chains) -> Iterator[tuple[str, str]]:
-    for rule in chains.get("KUBE-SERVICES", ()):
-        if "-p udp " in rule:
+def _entries(tables: Mapping[str, Chains]) -> Iterator[tuple[str, str]]:
+    """The rules for UDP frontends, and their address. Those in filter refuse: their targets are no chains of nat."""
+    for table, chain in _ENTRY_CHAINS:
+        for rule in tables.get(table, {}).get(chain, ()):
+            if "-p udp " not in rule:
+                continue
             address = _DESTINATION.search(rule)
             if address:
                 yield rule, address.group(1)
-    for rule in chains.get("KUBE-NODEPORTS", ()):
-        if "-p udp " in rule:
-            yield rule, _NODE
+            elif chain == "KUBE-NODEPORTS" or "--dst-type LOCAL" in rule:
+                yield rule, _NODE
 
 
 def _endpoints(chain: str, chains: Chains, known: dict[str, frozenset[Endpoint]]) -> frozenset[Endpoint]:

@@ -21,21 +21,36 @@ ALL = ("1.24", "1.30", "1.36")
 Object = Dict[str, Any]
 
 
-def service(name: str = "web", namespace: str = "default", ports: Optional[List[Object]] = None,
-            lb: Sequence[Any] = (), labels: Optional[Dict[str, str]] = None,
-            annotations: Optional[Dict[str, str]] = None, **spec: Any) -> Object:
+def service(
+    name: str = "web",
+    namespace: str = "default",
+    ports: Optional[List[Object]] = None,
+    lb: Sequence[Any] = (),
+    labels: Optional[Dict[str, str]] = None,
+    annotations: Optional[Dict[str, str]] = None,
+    **spec: Any,
+) -> Object:
     """A Service; ``lb`` are addresses or whole ingress entries, further words go into ``spec``."""
     ingress = [entry if isinstance(entry, dict) else {"ip": entry} for entry in lb]
     spec.setdefault("type", "LoadBalancer" if lb else "ClusterIP")
     spec.setdefault("clusterIP", "10.96.0.10")
     spec["ports"] = ports if ports is not None else [{"name": "http", "port": 80, "protocol": "TCP"}]
-    return {"apiVersion": "v1", "kind": "Service",
-            "metadata": {"name": name, "namespace": namespace, "labels": labels or {}, "annotations": annotations or {}},
-            "spec": spec, "status": {"loadBalancer": {"ingress": ingress}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels or {}, "annotations": annotations or {}},
+        "spec": spec,
+        "status": {"loadBalancer": {"ingress": ingress}},
+    }
 
 
-def endpoint(*addresses: str, node: Optional[str] = None, zones: Sequence[str] = (), nodes: Sequence[str] = (),
-             **conditions: bool) -> Object:
+def endpoint(
+    *addresses: str,
+    node: Optional[str] = None,
+    zones: Sequence[str] = (),
+    nodes: Sequence[str] = (),
+    **conditions: bool,
+) -> Object:
     """An entry of an EndpointSlice."""
     entry: Object = {"addresses": list(addresses), "conditions": conditions}
     if node:
@@ -45,14 +60,26 @@ def endpoint(*addresses: str, node: Optional[str] = None, zones: Sequence[str] =
     return entry
 
 
-def endpoint_slice(*endpoints: Any, name: str = "web-a", service_name: str = "web", namespace: str = "default",
-                   port: int = 8080, port_name: Optional[str] = "http", protocol: str = "TCP",
-                   address_type: str = "IPv4") -> Object:
+def endpoint_slice(
+    *endpoints: Any,
+    name: str = "web-a",
+    service_name: str = "web",
+    namespace: str = "default",
+    port: int = 8080,
+    port_name: Optional[str] = "http",
+    protocol: str = "TCP",
+    address_type: str = "IPv4",
+) -> Object:
     """An EndpointSlice with one port; endpoints are entries or single addresses."""
     entries = [endpoint(one) if isinstance(one, str) else one for one in endpoints]
-    return {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": address_type,
-            "metadata": {"name": name, "namespace": namespace, "labels": {"kubernetes.io/service-name": service_name}},
-            "ports": [{"name": port_name, "port": port, "protocol": protocol}], "endpoints": entries}
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "addressType": address_type,
+        "metadata": {"name": name, "namespace": namespace, "labels": {"kubernetes.io/service-name": service_name}},
+        "ports": [{"name": port_name, "port": port, "protocol": protocol}],
+        "endpoints": entries,
+    }
 
 
 class Rendered:

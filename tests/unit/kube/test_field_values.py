@@ -16,17 +16,31 @@ WEB_80 = '-p tcp -m comment --comment "default/web:http {}" -m tcp --dport 80'
 
 
 def test_f017_probabilities_are_those_that_are_read_back() -> None:
-    measured = {2: "0.50000000000", 3: "0.33333333349", 4: "0.25000000000", 5: "0.20000000019", 6: "0.16666666651",
-                7: "0.14285714272", 9: "0.11111111101", 10: "0.10000000009"}
+    measured = {
+        2: "0.50000000000",
+        3: "0.33333333349",
+        4: "0.25000000000",
+        5: "0.20000000019",
+        6: "0.16666666651",
+        7: "0.14285714272",
+        9: "0.11111111101",
+        10: "0.10000000009",
+    }
     assert {count: probability(count) for count in measured} == measured
     state = render([service(), endpoint_slice("10.0.1.1", "10.0.1.2", "10.0.1.3")])
     assert [rule.partition("--probability ")[2].split(" ")[0] for rule in state.chain("nat", named("SVC"))] == [
-        "0.33333333349", "0.50000000000", ""]
+        "0.33333333349",
+        "0.50000000000",
+        "",
+    ]
 
 
 def test_f018_rules_are_in_the_form_that_save_prints() -> None:
-    state = render([service(sessionAffinity="ClientIP"), endpoint_slice("10.0.1.1"), service("dead", clusterIP="10.96.0.9")],
-                   detect_local="cluster_cidr", cidrs=["10.0.0.9/16"])
+    state = render(
+        [service(sessionAffinity="ClientIP"), endpoint_slice("10.0.1.1"), service("dead", clusterIP="10.96.0.9")],
+        detect_local="cluster_cidr",
+        cidrs=["10.0.0.9/16"],
+    )
     chain = sep("10.0.1.1:8080")
     assert state.chain("nat", named("SVC")) == [
         f"! -s 10.0.0.0/16 -d 10.96.0.10/32 {WEB_80.format('cluster IP')} -j KUBE-MARK-MASQ",
@@ -36,28 +50,33 @@ def test_f018_rules_are_in_the_form_that_save_prints() -> None:
     ]
     assert state.chain("nat", chain) == [
         '-s 10.0.1.1/32 -m comment --comment "default/web:http" -j KUBE-MARK-MASQ',
-        f'-p tcp -m comment --comment "default/web:http" -m recent --set --name {chain} --mask 255.255.255.255 --rsource '
-        "-m tcp -j DNAT --to-destination 10.0.1.1:8080",
+        f'-p tcp -m comment --comment "default/web:http" -m recent --set --name {chain} '
+        "--mask 255.255.255.255 --rsource -m tcp -j DNAT --to-destination 10.0.1.1:8080",
     ]
     assert state.chain("filter", "KUBE-SERVICES") == [
         '-d 10.96.0.9/32 -p tcp -m comment --comment "default/dead:http has no endpoints" -m tcp --dport 80 '
-        "-j REJECT --reject-with icmp-port-unreachable"]
+        "-j REJECT --reject-with icmp-port-unreachable"
+    ]
     assert state.chain("nat", "KUBE-MARK-MASQ") == ["-j MARK --set-xmark 0x4000/0x4000"]
 
 
 @pytest.mark.parametrize("layout", ALL)
 def test_f044_ranges_of_the_other_family_leave_the_address_open_and_say_so(layout: str) -> None:
-    state = render([service(lb=["198.51.100.5"], loadBalancerSourceRanges=["2001:db8::/32"]),
-                    endpoint_slice("10.0.1.1")], layout)
+    state = render(
+        [service(lb=["198.51.100.5"], loadBalancerSourceRanges=["2001:db8::/32"]), endpoint_slice("10.0.1.1")], layout
+    )
     assert state.names("nat", "KUBE-FW-") == []
-    assert f"-d 198.51.100.5/32 {WEB_80.format('loadbalancer IP')} -j {named('EXT')}" in state.chain("nat", "KUBE-SERVICES")
+    assert f"-d 198.51.100.5/32 {WEB_80.format('loadbalancer IP')} -j {named('EXT')}" in state.chain(
+        "nat", "KUBE-SERVICES"
+    )
     assert state.warned("Service default/web", "loadBalancerSourceRanges", "198.51.100.5", "ipv4")
 
 
 @pytest.mark.parametrize("layout", ALL)
 def test_f045_blanks_around_a_range_are_trimmed(layout: str) -> None:
-    state = render([service(lb=["198.51.100.5"], loadBalancerSourceRanges=[" 192.0.2.0/24 "]),
-                    endpoint_slice("10.0.1.1")], layout)
+    state = render(
+        [service(lb=["198.51.100.5"], loadBalancerSourceRanges=[" 192.0.2.0/24 "]), endpoint_slice("10.0.1.1")], layout
+    )
     sources = [rule for rule in state.chain("nat", named("FW")) if "-s " in rule]
     assert sources == [f'-s 192.0.2.0/24 -m comment --comment "default/web:http loadbalancer IP" -j {named("EXT")}']
 
@@ -86,10 +105,13 @@ def test_f046_older_layouts_have_a_rule_for_every_source(layout: str) -> None:
 
 @pytest.mark.parametrize("layout", ALL)
 def test_f047_leading_zeros_are_decimal_and_named(layout: str) -> None:
-    state = render([
-        service(lb=["198.051.100.5"], externalIPs=["192.0.2.010"], loadBalancerSourceRanges=["010.1.2.3/8"]),
-        endpoint_slice("10.000.1.1"),
-    ], layout)
+    state = render(
+        [
+            service(lb=["198.051.100.5"], externalIPs=["192.0.2.010"], loadBalancerSourceRanges=["010.1.2.3/8"]),
+            endpoint_slice("10.000.1.1"),
+        ],
+        layout,
+    )
     destinations = [rule.split(" ")[1] for rule in state.chain("nat", "KUBE-SERVICES")[:3]]
     assert destinations == ["10.96.0.10/32", "192.0.2.10/32", "198.51.100.5/32"]
     assert state.chain("nat", named("FW"))[0].startswith("-s 10.0.0.0/8 ")
@@ -100,35 +122,49 @@ def test_f047_leading_zeros_are_decimal_and_named(layout: str) -> None:
 
 
 def test_f048_one_spelling_for_one_address() -> None:
-    state = render([
-        service(clusterIP="fd00:96::10", lb=["2001:DB8:0:0::5", "2001:db8::5"],
-                loadBalancerSourceRanges=["2001:DB8:0:0::/64", "2001:db8::/64"]),
-        endpoint_slice("fd00::10.0.0.34", "FD00::A00:22", address_type="IPv6"),
-    ], family=IPV6)
+    state = render(
+        [
+            service(
+                clusterIP="fd00:96::10",
+                lb=["2001:DB8:0:0::5", "2001:db8::5"],
+                loadBalancerSourceRanges=["2001:DB8:0:0::/64", "2001:db8::/64"],
+            ),
+            endpoint_slice("fd00::10.0.0.34", "FD00::A00:22", address_type="IPv6"),
+        ],
+        family=IPV6,
+    )
     assert state.names("nat", "KUBE-SEP-") == [sep("[fd00::a00:22]:8080")]
-    assert [rule.split(" ")[1] for rule in state.chain("nat", "KUBE-SERVICES")[:2]] == ["fd00:96::10/128", "2001:db8::5/128"]
+    assert [rule.split(" ")[1] for rule in state.chain("nat", "KUBE-SERVICES")[:2]] == [
+        "fd00:96::10/128",
+        "2001:db8::5/128",
+    ]
     assert len([rule for rule in state.chain("nat", named("FW")) if rule.startswith("-s 2001:db8::/64 ")]) == 1
     assert state.warned("Service default/web", "2001:db8::5", "twice")
 
 
 def test_f048_older_layouts_name_the_chain_after_the_given_text() -> None:
-    state = render([service(clusterIP="fd00:96::10"), endpoint_slice("FD00::5", "fd00::5", address_type="IPv6")],
-                   "1.30", IPV6)
+    state = render(
+        [service(clusterIP="fd00:96::10"), endpoint_slice("FD00::5", "fd00::5", address_type="IPv6")], "1.30", IPV6
+    )
     (name,) = state.names("nat", "KUBE-SEP-")
     assert name in (sep("[FD00::5]:8080"), sep("[fd00::5]:8080"))
     assert state.chain("nat", name)[1].endswith("--to-destination [fd00::5]:8080")
 
 
 def test_f049_ipv6_targets_have_brackets() -> None:
-    state = render([service(clusterIP="fd00:96::10"), endpoint_slice("2001:db8::1", port=80, address_type="IPv6")],
-                   family=IPV6)
+    state = render(
+        [service(clusterIP="fd00:96::10"), endpoint_slice("2001:db8::1", port=80, address_type="IPv6")], family=IPV6
+    )
     assert state.chain("nat", sep("[2001:db8::1]:80"))[1].endswith("-j DNAT --to-destination [2001:db8::1]:80")
 
 
 @pytest.mark.parametrize("cidrs", [[""], []])
 def test_f050_without_a_cidr_there_is_no_source_match(cidrs: list[str]) -> None:
-    state = render([service(lb=["198.51.100.5"], externalTrafficPolicy="Local"), endpoint_slice("10.0.1.1")],
-                   detect_local="cluster_cidr", cidrs=cidrs)
+    state = render(
+        [service(lb=["198.51.100.5"], externalTrafficPolicy="Local"), endpoint_slice("10.0.1.1")],
+        detect_local="cluster_cidr",
+        cidrs=cidrs,
+    )
     assert len(state.chain("nat", named("SVC"))) == 1
     assert not any("pod traffic" in rule for rule in state.chain("nat", named("EXT")))
     assert not any("-s  " in rule for rule in state.rules())
@@ -142,28 +178,42 @@ def test_f052_one_firewall_chain_with_the_denial_last(layout: str) -> None:
     state = render([service(**TWO_IPS), endpoint_slice("10.0.1.1")], layout, node_ips={"ipv4": "192.0.2.2"})
     note = f'-m comment --comment "default/web:http loadbalancer IP" -j {named("EXT")}'
     assert state.chain("nat", named("FW")) == [
-        f"-s 192.0.2.0/24 {note}", f"-s 198.51.100.4/32 {note}", f"-s 198.51.100.5/32 {note}",
-        '-m comment --comment "other traffic to default/web:http will be dropped by KUBE-PROXY-FIREWALL"']
+        f"-s 192.0.2.0/24 {note}",
+        f"-s 198.51.100.4/32 {note}",
+        f"-s 198.51.100.5/32 {note}",
+        '-m comment --comment "other traffic to default/web:http will be dropped by KUBE-PROXY-FIREWALL"',
+    ]
     assert [rule.split(" ")[1] for rule in state.chain("filter", "KUBE-PROXY-FIREWALL")] == [
-        "198.51.100.4/32", "198.51.100.5/32"]
+        "198.51.100.4/32",
+        "198.51.100.5/32",
+    ]
 
 
 def test_f052_layout_1_24_repeats_the_block_as_the_real_one_did() -> None:
     state = render([service(**TWO_IPS), endpoint_slice("10.0.1.1")], "1.24")
     note = '-m comment --comment "default/web:http loadbalancer IP" -j'
-    assert state.chain("nat", named("FW")) == [
-        f"-s 192.0.2.0/24 {note} {named('EXT')}", f"{note} KUBE-MARK-DROP"] * 2
+    assert state.chain("nat", named("FW")) == [f"-s 192.0.2.0/24 {note} {named('EXT')}", f"{note} KUBE-MARK-DROP"] * 2
 
 
 def test_f053_the_denial_of_one_service_leaves_others_alone() -> None:
-    other = [service("b", clusterIP="10.96.0.2", lb=["198.51.100.6"]), endpoint_slice("10.0.2.1", name="b", service_name="b")]
-    restricted = [service("a", lb=["198.51.100.5"], loadBalancerSourceRanges=["192.0.2.0/24"],
-                          ports=[{"name": "http", "port": 80, "nodePort": 30080}]),
-                  endpoint_slice("10.0.1.1", name="a", service_name="a")]
+    other = [
+        service("b", clusterIP="10.96.0.2", lb=["198.51.100.6"]),
+        endpoint_slice("10.0.2.1", name="b", service_name="b"),
+    ]
+    restricted = [
+        service(
+            "a",
+            lb=["198.51.100.5"],
+            loadBalancerSourceRanges=["192.0.2.0/24"],
+            ports=[{"name": "http", "port": 80, "nodePort": 30080}],
+        ),
+        endpoint_slice("10.0.1.1", name="a", service_name="a"),
+    ]
     alone, both = render(other), render(other + restricted)
     assert both.chain("filter", "KUBE-PROXY-FIREWALL") == [
         '-d 198.51.100.5/32 -p tcp -m comment --comment "default/a:http traffic not accepted by '
-        f'{named("FW", "default/a:http")}" -m tcp --dport 80 -j DROP']
+        f'{named("FW", "default/a:http")}" -m tcp --dport 80 -j DROP'
+    ]
     for table, content in alone.state.tables.items():
         for chain in content.chains.values():
             kept = [rule for rule in both.chain(table, chain.name) if "default/a:" not in rule]
@@ -174,10 +224,12 @@ def test_f053_the_denial_of_one_service_leaves_others_alone() -> None:
 
 def test_f054_long_names_make_comments_that_survive_and_chains_that_fit() -> None:
     namespace, name, port = "n" * 63, "s" * 150, "p" * 15
-    state = render([
-        service(name, namespace, ports=[{"name": port, "port": 80, "nodePort": 30080}], type="NodePort"),
-        endpoint_slice("10.0.1.1", "10.0.1.2", service_name=name, namespace=namespace, port_name=port),
-    ])
+    state = render(
+        [
+            service(name, namespace, ports=[{"name": port, "port": 80, "nodePort": 30080}], type="NodePort"),
+            endpoint_slice("10.0.1.1", "10.0.1.2", service_name=name, namespace=namespace, port_name=port),
+        ]
+    )
     assert max(len(chain) for table in state.state.tables.values() for chain in table.chains) <= 28
     longest = 0
     for rule in state.rules():
@@ -205,17 +257,31 @@ def test_the_headless_label_counts_on_services_of_older_layouts(layout: str, exc
 
 
 def test_f065_a_proxying_balancer_is_not_cut_short() -> None:
-    state = render([service(lb=[{"ip": "198.51.100.5", "ipMode": "Proxy"}, {"hostname": "lb.example.net"}],
-                            ports=[{"name": "http", "port": 80, "nodePort": 30080}]), endpoint_slice("10.0.1.1")])
+    state = render(
+        [
+            service(
+                lb=[{"ip": "198.51.100.5", "ipMode": "Proxy"}, {"hostname": "lb.example.net"}],
+                ports=[{"name": "http", "port": 80, "nodePort": 30080}],
+            ),
+            endpoint_slice("10.0.1.1"),
+        ]
+    )
     assert not any("198.51.100.5" in rule for rule in state.rules())
     assert len(state.chain("nat", "KUBE-NODEPORTS")) == 1
 
 
 def test_addresses_that_cannot_be_read_are_left_out_and_named() -> None:
-    state = render([service(lb=["lb", "198.51.100.5"], externalIPs=["1.2.3"], loadBalancerSourceRanges=["x", "192.0.2.0/24"]),
-                    endpoint_slice("10.0.1.300", "10.0.1.1")])
-    for words in (("status.loadBalancer.ingress[0].ip", "'lb'"), ("spec.externalIPs[0]", "'1.2.3'"),
-                  ("spec.loadBalancerSourceRanges[0]", "'x'")):
+    state = render(
+        [
+            service(lb=["lb", "198.51.100.5"], externalIPs=["1.2.3"], loadBalancerSourceRanges=["x", "192.0.2.0/24"]),
+            endpoint_slice("10.0.1.300", "10.0.1.1"),
+        ]
+    )
+    for words in (
+        ("status.loadBalancer.ingress[0].ip", "'lb'"),
+        ("spec.externalIPs[0]", "'1.2.3'"),
+        ("spec.loadBalancerSourceRanges[0]", "'x'"),
+    ):
         assert state.warned("Service default/web", *words)
     assert state.warned("EndpointSlice default/web-a", "endpoints[0].addresses[0]", "10.0.1.300")
     assert state.names("nat", "KUBE-SEP-") == [sep("10.0.1.1:8080")]
