@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.layout import LAYOUTS, PROXY_NAME_LABEL
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.objects import Cluster, Node, read_cluster
@@ -33,12 +33,12 @@ class Case(NamedTuple):
     path: Path
 
     @property
-    def config(self) -> Dict[str, Any]:
+    def config(self) -> dict[str, Any]:
         """The node's interfaces and the kube-proxy options of the run."""
         return _load(self.path / "config.json")
 
     @property
-    def versions(self) -> List[str]:
+    def versions(self) -> list[str]:
         """The versions that were recorded."""
         return [version for version in VERSIONS if self.dump(version, "ipv4").exists()]
 
@@ -51,14 +51,14 @@ class Case(NamedTuple):
         """The objects, as a ``v1`` List in JSON."""
         return self.path / ("cluster2.json" if second else "cluster.json")
 
-    def objects(self, second: bool = False) -> List[Dict[str, Any]]:
+    def objects(self, second: bool = False) -> list[dict[str, Any]]:
         """The items of the List, as the recorded kube-proxy saw them.
 
         The recorder's API server did not apply the label selectors that kube-proxy asks for, so these versions got and
         programmed Services that belong to another proxy. A real API server never sends them, and we leave them out;
         here their label is taken off, so that the rest of the recording can be compared.
         """
-        items: List[Dict[str, Any]] = _load(self.cluster_file(second))["items"]
+        items: list[dict[str, Any]] = _load(self.cluster_file(second))["items"]
         for item in items:
             item["metadata"].get("labels", {}).pop(PROXY_NAME_LABEL, None)
         return items
@@ -67,15 +67,15 @@ class Case(NamedTuple):
         """What iptables-save or ip6tables-save printed."""
         return self.path / f"{version}{'.2' if second else ''}.{FAMILY_FILES[family]}.rules"
 
-    def conntrack(self, version: str) -> Optional[List[str]]:
+    def conntrack(self, version: str) -> list[str] | None:
         """The arguments of the conntrack calls on the way to the second snapshot; None where they were not recorded."""
         path = self.path / f"{version}.2.conntrack"
         return path.read_text(encoding="utf-8").splitlines() if path.exists() else None
 
 
-def all_cases() -> List[Case]:
+def all_cases() -> list[Case]:
     """Every case there is, by name; the project's own copy where a name is there twice."""
-    found: Dict[str, Case] = {}
+    found: dict[str, Case] = {}
     for folder in _folders():
         for path in sorted(folder.iterdir()):
             if (path / "cluster.json").exists():
@@ -109,7 +109,7 @@ def options_for(case: Case, version: str) -> ProxyOptions:
     )
 
 
-def local_addresses(case: Case) -> List[str]:
+def local_addresses(case: Case) -> list[str]:
     """The addresses of the node's interfaces, loopback included."""
     addresses = ["127.0.0.1", "::1"]
     for with_length in case.config["interfaces"].values():
@@ -117,14 +117,14 @@ def local_addresses(case: Case) -> List[str]:
     return addresses
 
 
-def shared_folder() -> Optional[Path]:
+def shared_folder() -> Path | None:
     """The larger collection of recordings; None where there is none."""
     given = os.environ.get("NODENET_CONFORMANCE")
     shared = Path(given) if given else _CHECKOUT.parent / "shared" / "conformance" / "kube-proxy"
     return shared if shared.is_dir() else None
 
 
-def _folders() -> List[Path]:
+def _folders() -> list[Path]:
     folders = [_HERE / "cases"]
     shared = shared_folder()
     return [*folders, shared] if shared else folders

@@ -18,7 +18,6 @@ from types import ModuleType
 from typing import Any
 
 from ansible.module_utils.testing import patch_module_args
-
 from ansible_collections.metal.nodenet.plugins.modules import kube_nat_chains
 
 _CLONE_NEWNET = 0x40000000
@@ -95,6 +94,9 @@ class Node:
         assert output.strip(), f"the module said nothing (exit {code})"
         result: Result = json.loads(output.strip().splitlines()[-1])
         assert "traceback" not in result, result["traceback"]
+        # The core hands warnings to the controller as objects; a registered result has their texts.
+        result["warnings"] = [one["event"]["msg"] if isinstance(one, dict) else one
+                              for one in result.get("warnings", [])]
         return result
 
     def four_ways(self, **arguments: Any) -> Result:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, Sequence, Tuple
+from collections.abc import Iterator, Sequence
 
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.objects import Cluster
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.options import ProxyOptions
@@ -13,12 +13,12 @@ from ansible_collections.metal.nodenet.plugins.module_utils.kube.services import
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ip import parse_address, parse_network
 
 
-def permitted(ports: Sequence[ServicePort], options: ProxyOptions) -> Tuple[Sequence[ServicePort], List[str]]:
+def permitted(ports: Sequence[ServicePort], options: ProxyOptions) -> tuple[Sequence[ServicePort], list[str]]:
     """The service ports with only those external IPs that the options permit, and a warning for each other one."""
     if options.allowed_external_ips is None:
         return ports, []
     networks = [parse_network(text) for text in options.allowed_external_ips]
-    warnings: Dict[str, None] = {}
+    warnings: dict[str, None] = {}
     kept = []
     for port in ports:
         if port.external_ips:
@@ -33,7 +33,7 @@ def permitted(ports: Sequence[ServicePort], options: ProxyOptions) -> Tuple[Sequ
     return kept, list(warnings)
 
 
-def port_warnings(cluster: Cluster, ports: Sequence[ServicePort], options: ProxyOptions, family: str) -> List[str]:
+def port_warnings(cluster: Cluster, ports: Sequence[ServicePort], options: ProxyOptions, family: str) -> list[str]:
     """Addresses and ports that two Services claim, or that are not a Service's to claim."""
     return [*_frontends_claimed_twice(ports), *_foreign_external_ips(cluster, ports, options),
             *_node_ports_claimed_twice(ports)]
@@ -45,7 +45,7 @@ def _name(port: ServicePort) -> str:
 
 def _frontends_claimed_twice(ports: Sequence[ServicePort]) -> Iterator[str]:
     """External and load balancer addresses that lead to two Services on the same port."""
-    claimed: Dict[Tuple[str, int, str], str] = {}
+    claimed: dict[tuple[str, int, str], str] = {}
     for port in ports:
         for address in dict.fromkeys(port.external_ips + port.lb_ips):
             holder = claimed.setdefault((address, port.port, port.key.protocol), port.title)
@@ -54,15 +54,15 @@ def _frontends_claimed_twice(ports: Sequence[ServicePort]) -> Iterator[str]:
                        f"{holder} too, which comes first")
 
 
-def _foreign_external_ips(cluster: Cluster, ports: Sequence[ServicePort], options: ProxyOptions) -> List[str]:
+def _foreign_external_ips(cluster: Cluster, ports: Sequence[ServicePort], options: ProxyOptions) -> list[str]:
     """External IPs that are an address of a node or the cluster IP of another Service."""
     if not any(port.external_ips for port in ports):
         return []
     node_ips = {address: f"node {node.name}" for node in cluster.nodes.values() for address in node.addresses}
     for address in options.local_addresses:
         node_ips.setdefault(address, "this node")
-    cluster_ips: Dict[str, str] = {port.cluster_ip: _name(port) for port in ports}
-    warnings: Dict[str, None] = {}
+    cluster_ips: dict[str, str] = {port.cluster_ip: _name(port) for port in ports}
+    warnings: dict[str, None] = {}
     for port in ports:
         for address in port.external_ips:
             owner = node_ips.get(address)
@@ -74,10 +74,10 @@ def _foreign_external_ips(cluster: Cluster, ports: Sequence[ServicePort], option
     return list(warnings)
 
 
-def _node_ports_claimed_twice(ports: Sequence[ServicePort]) -> List[str]:
+def _node_ports_claimed_twice(ports: Sequence[ServicePort]) -> list[str]:
     """Node ports and health check node ports of two Services that are the same."""
-    claimed: Dict[Tuple[int, str], Tuple[str, str]] = {}
-    warnings: Dict[str, None] = {}
+    claimed: dict[tuple[int, str], tuple[str, str]] = {}
+    warnings: dict[str, None] = {}
     for port in ports:
         for number, protocol, field in ((port.node_port, port.key.protocol, "nodePort"),
                                         (port.health_check_port, "tcp", "healthCheckNodePort")):

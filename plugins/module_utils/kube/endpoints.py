@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, NamedTuple, Sequence, Tuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.layout import Layout
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.services import ServicePort
@@ -35,13 +36,13 @@ class Chosen(NamedTuple):
 NOTHING = Chosen((), (), (), False)
 
 
-def settle(endpoints: Sequence[Endpoint], layout: Layout, node: str) -> List[Endpoint]:
+def settle(endpoints: Sequence[Endpoint], layout: Layout, node: str) -> list[Endpoint]:
     """The endpoints of one service port sorted by text, each target once.
 
     Slices overlap while endpoints move between them. The version decides which entry counts; where it leaves that to
     chance, the entry in the better condition counts, so the order of the slices decides nothing.
     """
-    kept: Dict[str, Endpoint] = {}
+    kept: dict[str, Endpoint] = {}
     for endpoint in endpoints:
         other = kept.setdefault(endpoint.target, endpoint)
         if other is not endpoint and _rank(endpoint, layout, node) > _rank(other, layout, node):
@@ -56,7 +57,7 @@ def choose(port: ServicePort, endpoints: Sequence[Endpoint], layout: Layout, pla
     if not endpoints:
         return NOTHING
     ready = [endpoint for endpoint in endpoints if endpoint.ready]
-    fallback: List[Endpoint] = []
+    fallback: list[Endpoint] = []
     if layout.terminating_fallback and len(ready) < len(endpoints):
         fallback = [one for one in endpoints if one.serving and one.terminating and not one.ready]
     cluster: Sequence[Endpoint] = ()
@@ -73,20 +74,20 @@ def _text(endpoint: Endpoint) -> str:
     return endpoint.text
 
 
-def _rank(endpoint: Endpoint, layout: Layout, node: str) -> Tuple[bool, bool, bool, bool, str]:
+def _rank(endpoint: Endpoint, layout: Layout, node: str) -> tuple[bool, bool, bool, bool, str]:
     preferred = endpoint.node == node != "" if layout.duplicate_prefers_local else not endpoint.terminating
     return preferred, endpoint.ready, endpoint.serving, not endpoint.terminating, endpoint.text
 
 
-def _on(node: str, endpoints: List[Endpoint]) -> List[Endpoint]:
+def _on(node: str, endpoints: list[Endpoint]) -> list[Endpoint]:
     return [endpoint for endpoint in endpoints if endpoint.node == node] if node else []
 
 
-def _merged(cluster: Sequence[Endpoint], local: Sequence[Endpoint]) -> List[Endpoint]:
+def _merged(cluster: Sequence[Endpoint], local: Sequence[Endpoint]) -> list[Endpoint]:
     return sorted({endpoint.target: endpoint for endpoint in (*cluster, *local)}.values(), key=_text)
 
 
-def _near(port: ServicePort, ready: List[Endpoint], layout: Layout, place: Place) -> List[Endpoint]:
+def _near(port: ServicePort, ready: list[Endpoint], layout: Layout, place: Place) -> list[Endpoint]:
     """The ready endpoints that hint at this node or zone; all of them where hints are off, partial or lead nowhere."""
     if not port.follows_hints:
         return ready

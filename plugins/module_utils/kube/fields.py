@@ -10,7 +10,8 @@ out here too, with a warning.
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, List, Mapping, Tuple
+from collections.abc import Mapping
+from typing import Any
 
 _name = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?").fullmatch
 _port_name = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?").fullmatch
@@ -41,7 +42,7 @@ class Item:
 
     __slots__ = ("kind", "namespace", "name", "raw", "labels", "annotations", "_warnings")
 
-    def __init__(self, kind: str, raw: Mapping[str, Any], warnings: List[str], namespaced: bool = True) -> None:
+    def __init__(self, kind: str, raw: Mapping[str, Any], warnings: list[str], namespaced: bool = True) -> None:
         self.kind = kind
         self.raw = raw
         self._warnings = warnings
@@ -68,7 +69,7 @@ class Item:
         where = f"{self.namespace}/{self.name}" if self.namespace else self.name
         self._warnings.append(f"{self.kind} {where}: {field}: {value!r} {problem}")
 
-    def mapping(self, parent: Mapping[str, Any], key: str, field: str) -> Dict[str, Any]:
+    def mapping(self, parent: Mapping[str, Any], key: str, field: str) -> dict[str, Any]:
         """A mapping of the object, empty where it is absent or null."""
         value = parent.get(key)
         if value is None:
@@ -77,7 +78,7 @@ class Item:
             raise self.error(field, value, "is not a mapping")
         return value
 
-    def mappings(self, parent: Mapping[str, Any], key: str, field: str) -> List[Dict[str, Any]]:
+    def mappings(self, parent: Mapping[str, Any], key: str, field: str) -> list[dict[str, Any]]:
         """A list of mappings, empty where it is absent or null."""
         value = self.sequence(parent, key, field)
         for index, entry in enumerate(value):
@@ -85,7 +86,7 @@ class Item:
                 raise self.error(f"{field}[{index}]", entry, "is not a mapping")
         return value
 
-    def texts(self, parent: Mapping[str, Any], key: str, field: str) -> List[str]:
+    def texts(self, parent: Mapping[str, Any], key: str, field: str) -> list[str]:
         """A list of strings, empty where it is absent or null."""
         value = self.sequence(parent, key, field)
         for index, entry in enumerate(value):
@@ -93,7 +94,7 @@ class Item:
                 raise self.error(f"{field}[{index}]", entry, "is not a string")
         return value
 
-    def sequence(self, parent: Mapping[str, Any], key: str, field: str) -> List[Any]:
+    def sequence(self, parent: Mapping[str, Any], key: str, field: str) -> list[Any]:
         """A list of anything, empty where it is absent or null."""
         value = parent.get(key)
         if value is None:
@@ -111,7 +112,7 @@ class Item:
             raise self.error(field, value, "is not a string")
         return value
 
-    def choice(self, parent: Mapping[str, Any], key: str, field: str, allowed: Tuple[str, ...]) -> str:
+    def choice(self, parent: Mapping[str, Any], key: str, field: str, allowed: tuple[str, ...]) -> str:
         """One of the allowed words; the first of them where the field is absent, null or empty."""
         value = parent.get(key) or allowed[0]
         if value not in allowed:

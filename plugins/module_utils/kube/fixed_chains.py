@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import List, Sequence, Tuple
+from collections.abc import Sequence
 
 from ansible_collections.metal.nodenet.plugins.module_utils.kube import names
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.layout import FIREWALL_JUMPS, JumpRule
@@ -76,7 +76,7 @@ def canary() -> Chain:
     return Chain(names.CANARY)
 
 
-def nodeport_jumps(options: ProxyOptions, family: str) -> List[str]:
+def nodeport_jumps(options: ProxyOptions, family: str) -> list[str]:
     """The last rules of KUBE-SERVICES: what is for the node itself and for no Service goes to the node ports."""
     if options.nodeport_networks(family):
         return sorted(f"-d {single(parse_address(text))} {_NODEPORTS_COMMENT} -j {names.NODEPORTS}"
@@ -87,7 +87,7 @@ def nodeport_jumps(options: ProxyOptions, family: str) -> List[str]:
     return [f"{except_loopback}{_NODEPORTS_COMMENT} -m addrtype --dst-type LOCAL -j {names.NODEPORTS}"]
 
 
-def jumps(options: ProxyOptions, table: str) -> Tuple[Jump, ...]:
+def jumps(options: ProxyOptions, table: str) -> tuple[Jump, ...]:
     """The jumps of a table, the topmost first per built-in chain."""
     rules: Sequence[JumpRule] = options.layout.jumps.get(table, ())
     if options.provide_mark_drop and table == "filter":

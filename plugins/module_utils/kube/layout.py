@@ -10,7 +10,7 @@ in nothing that is written here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, FrozenSet, NamedTuple, Optional, Tuple
+from typing import NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.kube import names
 
@@ -32,8 +32,8 @@ class Layout:
 
     name: str
     #: Objects with one of these labels, whatever its value, are not looked at.
-    service_exclusions: FrozenSet[str]
-    slice_exclusions: FrozenSet[str]
+    service_exclusions: frozenset[str]
+    slice_exclusions: frozenset[str]
     #: ``externalTrafficPolicy: Local`` counts for a Service of type ClusterIP that has external IPs.
     external_local_on_cluster_ip: bool
     #: A load balancer address of ``ipMode: Proxy`` gets no rules.
@@ -45,9 +45,9 @@ class Layout:
     #: Where an endpoint is in several slices: the one that is local counts; otherwise the one that is not terminating.
     duplicate_prefers_local: bool
     #: Annotations that switch hints on, the first one present decides. None: hints need no annotation.
-    hint_annotations: Optional[Tuple[str, ...]]
+    hint_annotations: tuple[str, ...] | None
     #: The values that switch them on. None: every value but ``disabled`` in its two spellings.
-    hint_values: Optional[FrozenSet[str]]
+    hint_values: frozenset[str] | None
     #: Hints may name nodes too.
     node_hints: bool
     #: Terminating endpoints that still serve are used when there is nothing else.
@@ -67,7 +67,7 @@ class Layout:
     #: ``nodeport_addresses`` may be the word ``primary``.
     primary_word: bool
     #: Table to jumps in order, the topmost first per built-in chain.
-    jumps: Dict[str, Tuple[JumpRule, ...]]
+    jumps: dict[str, tuple[JumpRule, ...]]
 
 
 def _jump(parent: str, target: str, match: str) -> JumpRule:
@@ -181,4 +181,4 @@ _V1_36 = Layout(
 )
 
 #: By name, the oldest first.
-LAYOUTS: Dict[str, Layout] = {layout.name: layout for layout in (_V1_24, _V1_30, _V1_36)}
+LAYOUTS: dict[str, Layout] = {layout.name: layout for layout in (_V1_24, _V1_30, _V1_36)}

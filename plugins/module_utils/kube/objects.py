@@ -9,7 +9,8 @@ become service ports, endpoints and nodes of one layout.
 
 from __future__ import annotations
 
-from typing import Any, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Tuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.fields import Item, ObjectError
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.layout import Layout
@@ -32,26 +33,26 @@ class Node(NamedTuple):
     #: Empty where the label is absent.
     zone: str
     #: ``spec.podCIDRs`` as written.
-    pod_cidrs: Tuple[str, ...]
+    pod_cidrs: tuple[str, ...]
     #: Family to the address that kube-proxy takes for the node: the first InternalIP, else the first ExternalIP.
-    host_ips: Dict[str, str]
+    host_ips: dict[str, str]
     #: All addresses of both kinds, canonical.
-    addresses: Tuple[str, ...]
+    addresses: tuple[str, ...]
 
 
 class Cluster(NamedTuple):
     """Everything of a cluster that one layout of kube-proxy looks at."""
 
     layout: Layout
-    nodes: Dict[str, Node]
+    nodes: dict[str, Node]
     #: Family to service ports, in the order of their keys.
-    ports: Dict[str, Tuple[ServicePort, ...]]
+    ports: dict[str, tuple[ServicePort, ...]]
     #: Family to service port to endpoints of all slices, in the order of the slices' names, duplicates included.
-    endpoints: Dict[str, Dict[PortKey, List[Endpoint]]]
+    endpoints: dict[str, dict[PortKey, list[Endpoint]]]
     #: The nodes that endpoints are on.
-    endpoint_nodes: FrozenSet[str]
+    endpoint_nodes: frozenset[str]
     #: What was left out or read leniently, and other things a reader should know.
-    warnings: Tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def read_cluster(objects: Iterable[object], layout: Layout) -> Cluster:
@@ -61,16 +62,16 @@ def read_cluster(objects: Iterable[object], layout: Layout) -> Cluster:
     what its kind must be, or that is there twice with different content.
     """
     found = _by_kind(objects)
-    warnings: List[str] = []
-    nodes: Dict[str, Node] = {}
+    warnings: list[str] = []
+    nodes: dict[str, Node] = {}
     for raw in found["Node"]:
         node = _read_node(Item("Node", raw, warnings, namespaced=False))
         nodes[node.name] = node
-    ports: Dict[str, List[ServicePort]] = {family: [] for family in FAMILIES}
+    ports: dict[str, list[ServicePort]] = {family: [] for family in FAMILIES}
     for item in _in_order("Service", found["Service"], warnings):
         for family, service_ports in read_service(item, layout).items():
             ports[family] += service_ports
-    endpoints: Dict[str, Dict[PortKey, List[Endpoint]]] = {family: {} for family in FAMILIES}
+    endpoints: dict[str, dict[PortKey, list[Endpoint]]] = {family: {} for family in FAMILIES}
     for item in _in_order("EndpointSlice", found["EndpointSlice"], warnings):
         read_slice(item, layout, endpoints)
     for service_ports in ports.values():
@@ -81,7 +82,7 @@ def read_cluster(objects: Iterable[object], layout: Layout) -> Cluster:
                    tuple(dict.fromkeys(warnings)))
 
 
-def node_warnings(cluster: Cluster, node_name: str) -> List[str]:
+def node_warnings(cluster: Cluster, node_name: str) -> list[str]:
     """Says so where ``node_name`` looks like a wrong name: then every Local policy would find no local endpoint.
 
     A Node object of that name settles the matter, unless endpoints know a longer or shorter form of it.
@@ -106,8 +107,8 @@ def _key(port: ServicePort) -> PortKey:
     return port.key
 
 
-def _by_kind(objects: Iterable[object]) -> Dict[str, List[Mapping[str, Any]]]:
-    found: Dict[str, List[Mapping[str, Any]]] = {kind: [] for kind in _KINDS}
+def _by_kind(objects: Iterable[object]) -> dict[str, list[Mapping[str, Any]]]:
+    found: dict[str, list[Mapping[str, Any]]] = {kind: [] for kind in _KINDS}
     for index, raw in enumerate(objects):
         if not isinstance(raw, dict):
             raise ObjectError("List", "", "", f"items[{index}]", raw, "is not an object")
@@ -119,9 +120,9 @@ def _by_kind(objects: Iterable[object]) -> Dict[str, List[Mapping[str, Any]]]:
     return found
 
 
-def _in_order(kind: str, raws: List[Mapping[str, Any]], warnings: List[str]) -> List[Item]:
+def _in_order(kind: str, raws: list[Mapping[str, Any]], warnings: list[str]) -> list[Item]:
     """The objects by namespace and name, so that their order in the file decides nothing."""
-    items: Dict[Tuple[str, str], Item] = {}
+    items: dict[tuple[str, str], Item] = {}
     for raw in raws:
         item = Item(kind, raw, warnings)
         if items.setdefault((item.namespace, item.name), item).raw != raw:
@@ -135,14 +136,14 @@ def _read_node(item: Item) -> Node:
     if not cidrs and item.text(spec, "podCIDR", "spec.podCIDR"):
         cidrs = [item.text(spec, "podCIDR", "spec.podCIDR")]
     addresses = _node_addresses(item)
-    host_ips: Dict[str, str] = {}
+    host_ips: dict[str, str] = {}
     for address in addresses:
         host_ips.setdefault(address.family, address.text)
     zone = item.text(item.labels, ZONE_LABEL, f"metadata.labels[{ZONE_LABEL}]")
     return Node(item.name, zone, tuple(cidrs), host_ips, tuple(address.text for address in addresses))
 
 
-def _node_addresses(item: Item) -> List[Address]:
+def _node_addresses(item: Item) -> list[Address]:
     status = item.mapping(item.raw, "status", "status")
     entries = item.mappings(status, "addresses", "status.addresses")
     addresses = []

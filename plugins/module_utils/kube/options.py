@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Dict, List, Optional, Sequence
 
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.layout import Layout
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ip import (
@@ -33,11 +33,11 @@ _INTERFACE_LENGTH = 15
 _interface = re.compile(r"[A-Za-z0-9_.@:%=,~-]+").fullmatch
 
 
-def _loopbacks() -> Dict[str, str]:
+def _loopbacks() -> dict[str, str]:
     return {IPV4: "127.0.0.1", IPV6: "::1"}
 
 
-def _random_fully() -> Dict[str, bool]:
+def _random_fully() -> dict[str, bool]:
     return {IPV4: True, IPV6: True}
 
 
@@ -51,7 +51,7 @@ class ProxyOptions:
     #: Empty: not known, no zone hints are followed.
     zone: str = ""
     #: Family to the Node object's host IP.
-    node_ips: Dict[str, str] = field(default_factory=_loopbacks)
+    node_ips: dict[str, str] = field(default_factory=_loopbacks)
     #: The addresses of the node's interfaces, loopback included.
     local_addresses: Sequence[str] = ("127.0.0.1", "::1")
     #: CIDRs of addresses that take node ports; empty for all; or the single word ``primary`` (layout 1.36).
@@ -66,13 +66,13 @@ class ProxyOptions:
     masquerade_all: bool = False
     masquerade_bit: int = 14
     #: Family to whether its iptables knows ``--random-fully``.
-    random_fully: Dict[str, bool] = field(default_factory=_random_fully)
+    random_fully: dict[str, bool] = field(default_factory=_random_fully)
     #: conntrack is liberal about TCP windows: no INVALID rule (from layout 1.30 on).
     tcp_be_liberal: bool = False
     #: Layout 1.24: give what the kubelet of that time gave, the mark of KUBE-MARK-DROP and the rule that drops by it.
     provide_mark_drop: bool = False
     #: CIDRs; external IPs of Services outside of them get no rules. None: no limit.
-    allowed_external_ips: Optional[Sequence[str]] = None
+    allowed_external_ips: Sequence[str] | None = None
     #: Bits of the packet mark that another agent uses.
     foreign_mark_mask: int = 0
 
@@ -105,7 +105,7 @@ class ProxyOptions:
         """Whether KUBE-FIREWALL is part of the state; otherwise it is the kubelet's."""
         return self.layout.owns_firewall or self.provide_mark_drop
 
-    def detect_cidr(self, family: str) -> Optional[str]:
+    def detect_cidr(self, family: str) -> str | None:
         """The CIDR that pods of a family are in, canonical; None where the mode has none."""
         if self.detect_local in _CIDR_MODES:
             for network in self._cidrs():
@@ -113,13 +113,13 @@ class ProxyOptions:
                     return network.text
         return None
 
-    def detect_interface(self) -> Optional[str]:
+    def detect_interface(self) -> str | None:
         """The interface that pods are behind, as iptables matches it; None where the mode has none."""
         if self.detect_local == "bridge_interface":
             return self.interface
         return f"{self.interface}+" if self.detect_local == "interface_prefix" else None
 
-    def nodeport_networks(self, family: str) -> List[Network]:
+    def nodeport_networks(self, family: str) -> list[Network]:
         """The networks whose addresses take node ports; empty for all addresses."""
         if PRIMARY in self.nodeport_addresses:
             node_ip = self.node_ips.get(family)
@@ -138,7 +138,7 @@ class ProxyOptions:
         lowest = Address(IPV4, "127.0.0.0")
         return not networks or any(network.text.startswith("127.") or network.has(lowest) for network in networks)
 
-    def nodeport_ips(self, family: str) -> List[str]:
+    def nodeport_ips(self, family: str) -> list[str]:
         """The node's addresses in :meth:`nodeport_networks`, sorted."""
         networks = self.nodeport_networks(family)
         keeps_loopback = not self.layout.excludes_loopback or (family == IPV4 and self.localhost_nodeports)
@@ -155,7 +155,7 @@ class ProxyOptions:
             return "0.0.0.0" if family == IPV4 else "::"
         return parse_address(self.node_ips.get(family) or _loopbacks()[family]).text
 
-    def _cidrs(self) -> List[Network]:
+    def _cidrs(self) -> list[Network]:
         return _networks("cidrs", [text for text in self.cidrs if text != ""])
 
     def _check_mark(self) -> None:
@@ -186,7 +186,7 @@ class ProxyOptions:
             raise ValueError(f"interface: {name!r} is longer than {_INTERFACE_LENGTH} characters")
 
 
-def _networks(option: str, texts: Sequence[str]) -> List[Network]:
+def _networks(option: str, texts: Sequence[str]) -> list[Network]:
     networks = []
     for text in texts:
         try:

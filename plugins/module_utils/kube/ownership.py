@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, FrozenSet, Tuple
+from typing import Callable
 
 from ansible_collections.metal.nodenet.plugins.module_utils.kube import names
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.layout import LAYOUTS
 
 TABLES = ("mangle", "filter", "nat")
 
-_FIXED: Dict[str, FrozenSet[str]] = {
+_FIXED: dict[str, frozenset[str]] = {
     "mangle": frozenset((names.CANARY,)),
     "filter": frozenset((names.SERVICES, names.EXTERNAL_SERVICES, names.FORWARD, names.NODEPORTS,
                          names.PROXY_FIREWALL, names.CANARY)),
@@ -39,12 +39,12 @@ def owns(table: str, firewall: bool, mark_drop: bool) -> Callable[[str], bool]:
     return is_ours
 
 
-def entries(table: str, firewall: bool) -> FrozenSet[str]:
+def entries(table: str, firewall: bool) -> frozenset[str]:
     """The chains that built-in chains jump to, in any layout: a jump of another layout is a leftover of ours."""
     targets = {jump.target for layout in LAYOUTS.values() for jump in layout.jumps.get(table, ())}
     return frozenset(targets if firewall else targets - {names.FIREWALL})
 
 
-def neighbours(table: str, firewall: bool) -> Tuple[str, ...]:
+def neighbours(table: str, firewall: bool) -> tuple[str, ...]:
     """Prefixes of the chains whose jumps may stand before ours: Calico's, and the kubelet's where it is not ours."""
     return ("cali-",) if firewall or table != "filter" else ("cali-", names.FIREWALL)

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import List, NamedTuple, Optional, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.kube import names
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.endpoints import Chosen, Place, choose
@@ -35,7 +36,7 @@ class Scene(NamedTuple):
     #: Prefix length of one address.
     bits: int
     #: Arguments that match pod traffic, and traffic that is no pod's, by where they stand in a rule; None: no detector.
-    from_pod: Optional[str]
+    from_pod: str | None
     not_pod_source: str
     not_pod_interface: str
     #: The node as the sender of source-range rules.
@@ -51,12 +52,12 @@ class Scene(NamedTuple):
 class Shared(NamedTuple):
     """The rules of the chains that all service ports share, by table."""
 
-    nat_services: List[str]
-    nat_nodeports: List[str]
-    services: List[str]
-    external_services: List[str]
-    nodeports: List[str]
-    proxy_firewall: List[str]
+    nat_services: list[str]
+    nat_nodeports: list[str]
+    services: list[str]
+    external_services: list[str]
+    nodeports: list[str]
+    proxy_firewall: list[str]
 
 
 class PortPlan(NamedTuple):

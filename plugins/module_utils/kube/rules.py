@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, List, Tuple
+from collections.abc import Iterable
 
 from ansible_collections.metal.nodenet.plugins.module_utils.kube import fixed_chains, names
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.checks import permitted, port_warnings
@@ -22,7 +22,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.kube.shared_chains i
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Chain, Desired, TableDesired
 
 
-def desired(cluster: Cluster, options: ProxyOptions, family: str) -> Tuple[Desired, List[str]]:
+def desired(cluster: Cluster, options: ProxyOptions, family: str) -> tuple[Desired, list[str]]:
     """What the node should hold of one family, and what the caller should tell its user about.
 
     The warnings of reading are in ``cluster.warnings``; a warning about the node may come with either family.
@@ -38,7 +38,7 @@ def desired(cluster: Cluster, options: ProxyOptions, family: str) -> Tuple[Desir
                for port in ports]
     scene = make_scene(options, family, sum(map(len, settled)))
     shared = Shared([], [], [], [], [], [])
-    private: Dict[str, Chain] = {}
+    private: dict[str, Chain] = {}
     for port, endpoints in zip(ports, settled):
         plan = make_plan(port, endpoints, scene)
         write_shared(plan, scene, shared)
@@ -63,22 +63,22 @@ def nothing(family: str, shared_with_kubelet: bool = False) -> Desired:
     })
 
 
-def _table(options: ProxyOptions, table: str, chains: Dict[str, Chain]) -> TableDesired:
+def _table(options: ProxyOptions, table: str, chains: dict[str, Chain]) -> TableDesired:
     firewall = options.has_firewall
     return TableDesired(chains, fixed_chains.jumps(options, table), owns(table, firewall, options.layout.marks_drops),
                         entries(table, firewall), neighbours(table, firewall))
 
 
-def _by_name(chains: Iterable[Chain]) -> Dict[str, Chain]:
+def _by_name(chains: Iterable[Chain]) -> dict[str, Chain]:
     return {chain.name: chain for chain in chains}
 
 
-def _unordered(name: str, rules: List[str], last: Tuple[str, ...] = ()) -> Chain:
+def _unordered(name: str, rules: list[str], last: tuple[str, ...] = ()) -> Chain:
     """A chain where each service port has rules of its own: their order among each other has no meaning."""
     return Chain(name, (*rules, *last), ordered=False, tail=len(last))
 
 
-def _filter_chains(options: ProxyOptions, family: str, shared: Shared) -> List[Chain]:
+def _filter_chains(options: ProxyOptions, family: str, shared: Shared) -> list[Chain]:
     chains = [
         _unordered(names.SERVICES, shared.services),
         _unordered(names.EXTERNAL_SERVICES, shared.external_services),
@@ -93,7 +93,7 @@ def _filter_chains(options: ProxyOptions, family: str, shared: Shared) -> List[C
     return chains
 
 
-def _nat_chains(options: ProxyOptions, family: str, shared: Shared, private: Dict[str, Chain]) -> Dict[str, Chain]:
+def _nat_chains(options: ProxyOptions, family: str, shared: Shared, private: dict[str, Chain]) -> dict[str, Chain]:
     """The chains of nat, those that are jumped to before those that jump."""
     chains = _by_name([fixed_chains.mark_masq(options), fixed_chains.canary()])
     if options.layout.marks_drops:

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Dict, List, Sequence
 
 from ansible_collections.metal.nodenet.plugins.module_utils.kube import names
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.port_plan import PortPlan, Scene, comment
@@ -18,7 +18,7 @@ _MASQ = f"-j {names.MARK_MASQ}"
 _DROP = f"-j {names.MARK_DROP}"
 
 
-def write_private(plan: PortPlan, scene: Scene, chains: Dict[str, Chain]) -> None:
+def write_private(plan: PortPlan, scene: Scene, chains: dict[str, Chain]) -> None:
     """Add the chains of a service port, those that are jumped to before those that jump."""
     if not plan.chosen.any:
         return
@@ -47,7 +47,7 @@ def probability(count: int) -> str:
     return f"{round(float(f'{1 / count:.10f}') * 2**31) / 2**31:.11f}"
 
 
-def _off_cluster(plan: PortPlan, scene: Scene, chain: str) -> List[str]:
+def _off_cluster(plan: PortPlan, scene: Scene, chain: str) -> list[str]:
     """Masquerade what reaches the cluster IP from outside the cluster, or all of it."""
     if chain != plan.internal_chain or not plan.has_internal:
         return []
@@ -58,7 +58,7 @@ def _off_cluster(plan: PortPlan, scene: Scene, chain: str) -> List[str]:
     return [f"{cluster_ip_match(plan, scene, scene.not_pod_source, scene.not_pod_interface)} {_MASQ}"]
 
 
-def _external(plan: PortPlan, scene: Scene) -> List[str]:
+def _external(plan: PortPlan, scene: Scene) -> list[str]:
     """EXT: where traffic from outside starts. With a Local policy pods and the node itself use any endpoint."""
     what = f"{plan.port.title} external destinations"
     if not plan.port.external_local:
@@ -76,7 +76,7 @@ def _external(plan: PortPlan, scene: Scene) -> List[str]:
     return rules
 
 
-def _ranges(plan: PortPlan, scene: Scene) -> List[str]:
+def _ranges(plan: PortPlan, scene: Scene) -> list[str]:
     """FW: only the source ranges get on, and the node itself if it is in one of them."""
     port = plan.port
     note = comment(f"{port.title} loadbalancer IP")
@@ -95,7 +95,7 @@ def _ranges(plan: PortPlan, scene: Scene) -> List[str]:
     return rules
 
 
-def _dispatch(plan: PortPlan, scene: Scene, endpoints: Sequence[Endpoint], seps: Dict[str, str]) -> List[str]:
+def _dispatch(plan: PortPlan, scene: Scene, endpoints: Sequence[Endpoint], seps: dict[str, str]) -> list[str]:
     """Jump to one of the endpoints, each with the same chance."""
     title = plan.port.title
     notes = ["" if scene.large else f"{comment(f'{title} -> {endpoint.text}')} " for endpoint in endpoints]
@@ -114,7 +114,7 @@ def _dispatch(plan: PortPlan, scene: Scene, endpoints: Sequence[Endpoint], seps:
     return rules
 
 
-def _endpoints(plan: PortPlan, scene: Scene, seps: Dict[str, str], chains: Dict[str, Chain]) -> None:
+def _endpoints(plan: PortPlan, scene: Scene, seps: dict[str, str], chains: dict[str, Chain]) -> None:
     """SEP: translate to the endpoint; masquerade where it talks to itself."""
     protocol = plan.port.key.protocol
     note = "" if scene.large else f"{comment(plan.port.title)} "

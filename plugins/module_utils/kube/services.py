@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Callable, NamedTuple, TypeVar
 
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.fields import Item
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.layout import Layout
@@ -46,9 +47,9 @@ class ServicePort(NamedTuple):
     port: int
     #: 0 for none.
     node_port: int
-    external_ips: Tuple[str, ...]
-    lb_ips: Tuple[str, ...]
-    source_ranges: Tuple[Network, ...]
+    external_ips: tuple[str, ...]
+    lb_ips: tuple[str, ...]
+    source_ranges: tuple[Network, ...]
     #: Seconds of session affinity, 0 for none.
     affinity: int
     internal_local: bool
@@ -77,12 +78,12 @@ class ServicePort(NamedTuple):
 class _Frontends(NamedTuple):
     """The addresses of a Service that are the same for all of its ports, of both families."""
 
-    external_ips: List[Address]
-    lb_ips: List[Address]
-    source_ranges: List[Network]
+    external_ips: list[Address]
+    lb_ips: list[Address]
+    source_ranges: list[Network]
 
 
-def read_service(item: Item, layout: Layout) -> Dict[str, List[ServicePort]]:
+def read_service(item: Item, layout: Layout) -> dict[str, list[ServicePort]]:
     """The service ports of a Service by family, without those of the families it is not in.
 
     Empty for a Service that kube-proxy does not look at: ExternalName, headless, or labelled as somebody else's.
@@ -100,7 +101,7 @@ def read_service(item: Item, layout: Layout) -> Dict[str, List[ServicePort]]:
     frontends = _frontends(item, spec, layout)
     affinity, internal_local, external_local, health, hints = _common(item, spec, layout, kind)
     numbers = _ports(item, spec)
-    ports: Dict[str, List[ServicePort]] = {}
+    ports: dict[str, list[ServicePort]] = {}
     for family, cluster_ip in cluster_ips.items():
         external_ips, lb_ips, ranges = _of_family(item, frontends, family, layout)
         ports[family] = [
@@ -111,7 +112,7 @@ def read_service(item: Item, layout: Layout) -> Dict[str, List[ServicePort]]:
     return ports
 
 
-def _cluster_ips(item: Item, spec: Mapping[str, Any]) -> Dict[str, str]:
+def _cluster_ips(item: Item, spec: Mapping[str, Any]) -> dict[str, str]:
     first = item.text(spec, "clusterIP", "spec.clusterIP")
     if first == "None":
         return {}
@@ -123,7 +124,7 @@ def _cluster_ips(item: Item, spec: Mapping[str, Any]) -> Dict[str, str]:
     if not families:
         address = _parsed(item, parse_address, "spec.clusterIP", first)
         return {address.family: address.text} if address else {}
-    found: Dict[str, str] = {}
+    found: dict[str, str] = {}
     for index, (word, text) in enumerate(zip(families, texts)):
         family = _FAMILY_WORDS.get(word)
         if family is None:
@@ -136,7 +137,7 @@ def _cluster_ips(item: Item, spec: Mapping[str, Any]) -> Dict[str, str]:
     return found
 
 
-def _ports(item: Item, spec: Mapping[str, Any]) -> List[Tuple[PortKey, str, int, int]]:
+def _ports(item: Item, spec: Mapping[str, Any]) -> list[tuple[PortKey, str, int, int]]:
     base = f"{item.namespace}/{item.name}"
     ports = []
     seen = set()
@@ -155,7 +156,7 @@ def _ports(item: Item, spec: Mapping[str, Any]) -> List[Tuple[PortKey, str, int,
     return ports
 
 
-def _common(item: Item, spec: Mapping[str, Any], layout: Layout, kind: str) -> Tuple[int, bool, bool, int, bool]:
+def _common(item: Item, spec: Mapping[str, Any], layout: Layout, kind: str) -> tuple[int, bool, bool, int, bool]:
     """The last fields of a ServicePort, from ``affinity`` on."""
     policy = item.choice(spec, "internalTrafficPolicy", "spec.internalTrafficPolicy", ("Cluster", "Local"))
     internal_local = policy == "Local"
@@ -210,8 +211,8 @@ def _frontends(item: Item, spec: Mapping[str, Any], layout: Layout) -> _Frontend
                       _unique(item, "spec.loadBalancerSourceRanges", ranges))
 
 
-def _of_family(item: Item, frontends: _Frontends, family: str, layout: Layout) -> Tuple[
-        Tuple[str, ...], Tuple[str, ...], Tuple[Network, ...]]:
+def _of_family(item: Item, frontends: _Frontends, family: str, layout: Layout) -> tuple[
+        tuple[str, ...], tuple[str, ...], tuple[Network, ...]]:
     """External IPs, load balancer IPs and source ranges of one family."""
     lb_ips = tuple(address.text for address in frontends.lb_ips if address.family == family)
     ranges = tuple(network for network in frontends.source_ranges if network.family == family)
@@ -227,7 +228,7 @@ def _of_family(item: Item, frontends: _Frontends, family: str, layout: Layout) -
     return tuple(address.text for address in frontends.external_ips if address.family == family), lb_ips, ranges
 
 
-def _parsed(item: Item, parse: Callable[[str], Parsed], field: str, text: str) -> Optional[Parsed]:
+def _parsed(item: Item, parse: Callable[[str], Parsed], field: str, text: str) -> Parsed | None:
     try:
         value = parse(text)
     except ValueError as error:
@@ -238,9 +239,9 @@ def _parsed(item: Item, parse: Callable[[str], Parsed], field: str, text: str) -
     return value
 
 
-def _unique(item: Item, field: str, values: Sequence[Optional[Parsed]]) -> List[Parsed]:
+def _unique(item: Item, field: str, values: Sequence[Parsed | None]) -> list[Parsed]:
     """The values that were read, each once, in order."""
-    kept: Dict[str, Parsed] = {}
+    kept: dict[str, Parsed] = {}
     for value in values:
         if value is not None and kept.setdefault(value.text, value) is not value:
             item.warn(field, value.text, "is there twice: used once")

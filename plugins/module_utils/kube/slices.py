@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.fields import Item
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.layout import Layout
@@ -16,7 +17,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model impo
 SERVICE_LABEL = "kubernetes.io/service-name"
 
 _ADDRESS_TYPES = {"IPv4": IPV4, "IPv6": IPV6}
-_NO_HINTS: FrozenSet[str] = frozenset()
+_NO_HINTS: frozenset[str] = frozenset()
 
 
 class Endpoint(NamedTuple):
@@ -33,8 +34,8 @@ class Endpoint(NamedTuple):
     terminating: bool
     #: Empty where the slice does not say.
     node: str
-    zone_hints: FrozenSet[str]
-    node_hints: FrozenSet[str]
+    zone_hints: frozenset[str]
+    node_hints: frozenset[str]
 
 
 class _Place(NamedTuple):
@@ -44,10 +45,10 @@ class _Place(NamedTuple):
     host: str
     canonical_host: str
     address: str
-    rest: Tuple[bool, bool, bool, str, FrozenSet[str], FrozenSet[str]]
+    rest: tuple[bool, bool, bool, str, frozenset[str], frozenset[str]]
 
 
-def read_slice(item: Item, layout: Layout, into: Dict[str, Dict[PortKey, List[Endpoint]]]) -> None:
+def read_slice(item: Item, layout: Layout, into: dict[str, dict[PortKey, list[Endpoint]]]) -> None:
     """Add the endpoints of an EndpointSlice to ``into``: family -> service port -> endpoints.
 
     A slice that belongs to no Service, of addressType FQDN, or with an excluding label adds nothing.
@@ -74,7 +75,7 @@ def read_slice(item: Item, layout: Layout, into: Dict[str, Dict[PortKey, List[En
         ])
 
 
-def _ports(item: Item) -> List[Tuple[str, str, int]]:
+def _ports(item: Item) -> list[tuple[str, str, int]]:
     """Name, protocol and number of each port that can have endpoints."""
     ports = []
     for index, raw in enumerate(item.mappings(item.raw, "ports", "ports")):
@@ -88,7 +89,7 @@ def _ports(item: Item) -> List[Tuple[str, str, int]]:
     return ports
 
 
-def _places(item: Item, layout: Layout, family: str) -> List[_Place]:
+def _places(item: Item, layout: Layout, family: str) -> list[_Place]:
     places = []
     several = False
     for index, raw in enumerate(item.mappings(item.raw, "endpoints", "endpoints")):
@@ -112,7 +113,7 @@ def _places(item: Item, layout: Layout, family: str) -> List[_Place]:
     return places
 
 
-def _address(item: Item, field: str, text: object, family: str) -> Optional[Address]:
+def _address(item: Item, field: str, text: object, family: str) -> Address | None:
     if not isinstance(text, str):
         raise item.error(field, text, "is not a string")
     try:
@@ -128,8 +129,8 @@ def _address(item: Item, field: str, text: object, family: str) -> Optional[Addr
     return address
 
 
-def _rest(item: Item, raw: Mapping[str, Any], index: int) -> Tuple[
-        bool, bool, bool, str, FrozenSet[str], FrozenSet[str]]:
+def _rest(item: Item, raw: Mapping[str, Any], index: int) -> tuple[
+        bool, bool, bool, str, frozenset[str], frozenset[str]]:
     """The fields of an Endpoint from ``ready`` on."""
     ready = serving = True
     terminating = False
@@ -149,6 +150,6 @@ def _rest(item: Item, raw: Mapping[str, Any], index: int) -> Tuple[
             _hints(item, hints, "forNodes", field))
 
 
-def _hints(item: Item, hints: Mapping[str, Any], key: str, field: str) -> FrozenSet[str]:
+def _hints(item: Item, hints: Mapping[str, Any], key: str, field: str) -> frozenset[str]:
     return frozenset(item.text(entry, "name", f"{field}.{key}[].name")
                      for entry in item.mappings(hints, key, f"{field}.{key}"))

@@ -8,10 +8,11 @@ past the service to nothing. No memory of earlier runs is needed: the rules in t
 frontend had, the new rules say which it will have, and both are read the same way.
 
 A frontend is an address and UDP port that clients use. A run that changes nothing selects nothing. A run that changes
-any rule selects, for each frontend, the flows that no endpoint of the new rules answers: of one that is gone or has no endpoints any more, all (kube-proxy 1.36 leaves these until it has some again); of one that had
-no endpoints and has some now, those stuck on the untranslated address; of any other, those to endpoints that left.
-An endpoint that only terminates has left too (kube-proxy from 1.30 on waits until it is gone; a later run could not see
-it any more), and one that left while no run looked is found with the next change.
+any rule selects, for each frontend, the flows that no endpoint of the new rules answers: of one that is gone or has no
+endpoints any more, all (kube-proxy 1.36 leaves these until it has some again); of one that had no endpoints and has
+some now, those stuck on the untranslated address; of any other, those to endpoints that left. An endpoint that only
+terminates has left too (kube-proxy from 1.30 on waits until it is gone; a later run could not see it any more), and one
+that left while no run looked is found with the next change.
 
 Flows are selected by address and port; those of node ports only on addresses of the node.
 """

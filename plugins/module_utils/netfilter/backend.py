@@ -92,12 +92,12 @@ def _tools(family: str, lock_timeout: int) -> tuple[dict[str, Iptables], str]:
     tools: dict[str, Iptables] = {}
     default = ""
     for name in (base, *(f"{base}-{backend}" for backend in BACKENDS)):
-        path = find_tool(name + "-save")
-        if path is None or find_tool(name + "-restore") is None:
+        save, restore = find_tool(name + "-save"), find_tool(name + "-restore")
+        if save is None or restore is None:
             continue
-        backend, version = tool_version(path)
+        backend, version = tool_version(save)
         default = default or backend
-        tools.setdefault(backend, Iptables(family, backend, path[:-len("-save")], version, lock_timeout))
+        tools.setdefault(backend, Iptables(family, backend, (save, restore), version, lock_timeout))
     return tools, default
 
 

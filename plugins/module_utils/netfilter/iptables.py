@@ -45,16 +45,14 @@ def find_tool(name: str) -> str | None:
 
 
 class Iptables:
-    """The tools of one family and backend.
+    """The tools of one family and backend: ``paths`` are those of save and restore."""
 
-    ``prefix`` is the common start of their paths, such as ``/usr/sbin/ip6tables-nft``.
-    """
-
-    def __init__(self, family: str, backend: str, prefix: str, version: tuple[int, ...], lock_timeout: int) -> None:
+    def __init__(self, family: str, backend: str, paths: tuple[str, str], version: tuple[int, ...],
+                 lock_timeout: int) -> None:
         self.family = family
         self.backend = backend
         self.version = version
-        self._prefix = prefix
+        self._save, self._restore = paths
         self._lock_timeout = lock_timeout
 
     @property
@@ -64,7 +62,7 @@ class Iptables:
 
     def save(self, tables: Sequence[str]) -> Dump:
         """Read everything. Raises where a table of ``tables`` cannot be shown in full."""
-        argv = [self._prefix + "-save"]
+        argv = [self._save]
         done = _run(argv, None)
         dump = parse(done.stdout)
         notices = dump.notices + tuple(line.lstrip("# ") for line in done.stderr.splitlines() if line.strip())
@@ -79,7 +77,7 @@ class Iptables:
     def restore(self, transaction: Transaction) -> None:
         """Load one transaction. The tool commits its tables one by one, each wholly or not at all."""
         # As two words: the restore tool refuses -w5.
-        argv = [self._prefix + "-restore", "-w", str(self._lock_timeout), "--noflush"]
+        argv = [self._restore, "-w", str(self._lock_timeout), "--noflush"]
         try:
             _run(argv, transaction.text)
         except ToolError as error:

@@ -6,19 +6,18 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, List, Tuple
 
 import pytest
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.rules import desired
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import FAMILIES, Chain, TableDesired
 from conformance.cases import Case, all_cases, cluster_for, options_for
 
-Tables = Dict[str, Dict[str, List[str]]]
+Tables = dict[str, dict[str, list[str]]]
 
 _nfacct = re.compile(r"-m nfacct --nfacct-name +\S+ ")
 
 
-def _parameters() -> List[object]:
+def _parameters() -> list[object]:
     return [
         pytest.param(case, version, second, family, id=f"{case.name}-{version}{'-second' if second else ''}-{family}")
         for case in all_cases()
@@ -31,7 +30,7 @@ def _parameters() -> List[object]:
 def read_dump(text: str) -> Tables:
     """Table to chain to rules, without what 1.36 has for counting only."""
     tables: Tables = {}
-    chains: Dict[str, List[str]] = {}
+    chains: dict[str, list[str]] = {}
     for line in text.splitlines():
         if line.startswith("*"):
             chains = tables.setdefault(line[1:], {})
@@ -44,15 +43,15 @@ def read_dump(text: str) -> Tables:
     return tables
 
 
-def _comparable(chain: Chain, rules: List[str]) -> Tuple[List[str], List[str]]:
+def _comparable(chain: Chain, rules: list[str]) -> tuple[list[str], list[str]]:
     if chain.ordered:
         return rules, []
     body = len(rules) - chain.tail
     return sorted(rules[:body]), sorted(rules[body:])
 
 
-def _jumps(table: TableDesired) -> Dict[str, List[str]]:
-    by_parent: Dict[str, List[str]] = {}
+def _jumps(table: TableDesired) -> dict[str, list[str]]:
+    by_parent: dict[str, list[str]] = {}
     for jump in table.jumps:
         by_parent.setdefault(jump.parent, []).append(jump.rule)
     return by_parent

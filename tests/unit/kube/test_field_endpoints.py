@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any
 
 import pytest
-from unit.kube.builders import (
+from support.builders import (
     ALL,
     NEWEST,
     WITH_FALLBACK,
@@ -25,7 +25,7 @@ LOCAL = {"lb": ["198.51.100.5"], "externalTrafficPolicy": "Local"}
 TERMINATING = {"ready": False, "serving": True, "terminating": True}
 
 
-def targets(state: Rendered, chain: str) -> List[str]:
+def targets(state: Rendered, chain: str) -> list[str]:
     """The endpoints that a dispatching chain of default/web:http leads to, in order."""
     return [rule.split(" -> ")[1].split('"')[0] for rule in state.chain("nat", chain) if " -> " in rule]
 
@@ -71,7 +71,7 @@ def test_f058_only_the_first_address_of_an_endpoint_counts() -> None:
     assert state.warned("EndpointSlice default/web-a", "endpoints[0].addresses", "first")
 
 
-def mixed(local_ready: bool) -> List[Dict[str, Any]]:
+def mixed(local_ready: bool) -> list[dict[str, Any]]:
     entries = [endpoint("10.0.1.1", node="node1", **TERMINATING), endpoint("10.0.2.1", node="node2")]
     if local_ready:
         entries.append(endpoint("10.0.1.2", node="node1"))
@@ -102,7 +102,7 @@ def test_f060_layout_1_24_has_no_fallback() -> None:
 
 @pytest.mark.parametrize("layout", ALL)
 @pytest.mark.parametrize("hints", [["b"], []])
-def test_f061_hints_that_lead_nowhere_are_not_followed(layout: str, hints: List[str]) -> None:
+def test_f061_hints_that_lead_nowhere_are_not_followed(layout: str, hints: list[str]) -> None:
     state = render(
         [
             hinted(layout),
@@ -114,7 +114,7 @@ def test_f061_hints_that_lead_nowhere_are_not_followed(layout: str, hints: List[
     assert targets(state, named("SVC")) == ["10.0.1.2:8080"]
 
 
-def hinted(layout: str) -> Dict[str, Any]:
+def hinted(layout: str) -> dict[str, Any]:
     annotation = (
         "service.kubernetes.io/topology-aware-hints" if layout == "1.24" else "service.kubernetes.io/topology-mode"
     )
@@ -131,7 +131,7 @@ def hinted(layout: str) -> Dict[str, Any]:
         ("c", ["b"], ["10.0.1.1:8080", "10.0.1.2:8080"]),
     ],
 )
-def test_f061_hints_are_all_or_none(layout: str, zone: str, zones: List[str], expected: List[str]) -> None:
+def test_f061_hints_are_all_or_none(layout: str, zone: str, zones: list[str], expected: list[str]) -> None:
     state = render(
         [hinted(layout), endpoint_slice(endpoint("10.0.1.1", zones=["a"]), endpoint("10.0.1.2", zones=zones))],
         layout,
@@ -153,7 +153,7 @@ def test_f061_hints_are_all_or_none(layout: str, zone: str, zones: List[str], ex
         (NEWEST, {}, True),
     ],
 )
-def test_who_switches_hints_on(layout: str, annotations: Dict[str, str], followed: bool) -> None:
+def test_who_switches_hints_on(layout: str, annotations: dict[str, str], followed: bool) -> None:
     full = {f"service.kubernetes.io/{key}": value for key, value in annotations.items()}
     state = render(
         [

@@ -9,7 +9,7 @@ import re
 
 import pytest
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import IPV6
-from unit.kube.builders import ALL, WITH_FALLBACK, endpoint, endpoint_slice, named, render, service
+from support.builders import ALL, WITH_FALLBACK, endpoint, endpoint_slice, named, render, service
 
 NODE_PORT = [{"name": "http", "port": 80, "nodePort": 30080}]
 LAST = "kubernetes service nodeports; NOTE: this must be the last rule in this chain"

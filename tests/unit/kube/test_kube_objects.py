@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.layout import LAYOUTS
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.objects import Cluster, ObjectError, read_cluster
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import IPV4, IPV6
-from unit.kube.builders import NEWEST, endpoint, endpoint_slice, service
+from support.builders import NEWEST, endpoint, endpoint_slice, service
 
 
 def read(*objects: object) -> Cluster:

@@ -12,7 +12,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.kube.objects import 
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.options import ProxyOptions
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.rules import desired, nothing
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import FAMILIES, IPV4, target_of
-from unit.kube.builders import ALL, WITH_FALLBACK, endpoint_slice, named, render, sep, service
+from support.builders import ALL, WITH_FALLBACK, endpoint_slice, named, render, sep, service
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.layout import LAYOUTS
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.names import endpoint_chain, port_hash
@@ -18,16 +19,16 @@ NEWEST = "1.36"
 WITH_FALLBACK = ("1.30", "1.36")
 ALL = ("1.24", "1.30", "1.36")
 
-Object = Dict[str, Any]
+Object = dict[str, Any]
 
 
 def service(
     name: str = "web",
     namespace: str = "default",
-    ports: Optional[List[Object]] = None,
+    ports: list[Object] | None = None,
     lb: Sequence[Any] = (),
-    labels: Optional[Dict[str, str]] = None,
-    annotations: Optional[Dict[str, str]] = None,
+    labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
     **spec: Any,
 ) -> Object:
     """A Service; ``lb`` are addresses or whole ingress entries, further words go into ``spec``."""
@@ -46,7 +47,7 @@ def service(
 
 def endpoint(
     *addresses: str,
-    node: Optional[str] = None,
+    node: str | None = None,
     zones: Sequence[str] = (),
     nodes: Sequence[str] = (),
     **conditions: bool,
@@ -66,7 +67,7 @@ def endpoint_slice(
     service_name: str = "web",
     namespace: str = "default",
     port: int = 8080,
-    port_name: Optional[str] = "http",
+    port_name: str | None = "http",
     protocol: str = "TCP",
     address_type: str = "IPv4",
 ) -> Object:
@@ -85,19 +86,19 @@ def endpoint_slice(
 class Rendered:
     """What is desired for one family, with its warnings."""
 
-    def __init__(self, state: Desired, warnings: List[str]) -> None:
+    def __init__(self, state: Desired, warnings: list[str]) -> None:
         self.state = state
         self.warnings = warnings
 
-    def chain(self, table: str, name: str) -> List[str]:
+    def chain(self, table: str, name: str) -> list[str]:
         """The rules of a chain that must be there."""
         return list(self.state.tables[table].chains[name].rules)
 
-    def names(self, table: str, prefix: str = "") -> List[str]:
+    def names(self, table: str, prefix: str = "") -> list[str]:
         """The chains of a table whose name begins so."""
         return sorted(name for name in self.state.tables[table].chains if name.startswith(prefix))
 
-    def rules(self) -> List[str]:
+    def rules(self) -> list[str]:
         """Every rule of every chain."""
         return [rule for table in self.state.tables.values() for chain in table.chains.values() for rule in chain.rules]
 
@@ -106,7 +107,7 @@ class Rendered:
         return any(all(word in warning for word in words) for warning in self.warnings)
 
 
-def render(objects: List[Object], layout: str = NEWEST, family: str = IPV4, **options: Any) -> Rendered:
+def render(objects: list[Object], layout: str = NEWEST, family: str = IPV4, **options: Any) -> Rendered:
     """Render objects with these options."""
     cluster = read_cluster(objects, LAYOUTS[layout])
     state, warnings = desired(cluster, ProxyOptions(layout=LAYOUTS[layout], **options), family)

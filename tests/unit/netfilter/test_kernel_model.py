@@ -1,0 +1,136 @@
+# Copyright (c) 2026 the metal.nodenet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The model of the kernel that the property tests stand on, against the real tools."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_format import parse
+from support.kernel_model import BUILT_IN, Kernel, ModelError, target
+from support.node import Node, node
+
+CHAINS = ("A", "B", "C", "D")
+MATCHES = ("", "-s 192.0.2.1/32 ", "-p udp -m udp --dport 53 ", '-m comment --comment "to -j D, it\\\'s \\"x\\"" ')
+SEEDS = 10
+REFUSALS = ("no chain", "no such position", "no such rule", "not empty", "is used by", "a loop through")
+EMPTY = "".join("\n".join([f"*{name}", *(f":{chain} ACCEPT [0:0]" for chain in chains), "COMMIT"]) + "\n"
+                for name, chains in BUILT_IN.items())
+
+
+@pytest.fixture(scope="module", params=["nft", "legacy"])
+def real(request: pytest.FixtureRequest) -> Iterator[Node]:
+    with node(request.param) as one:
+        yield one
+
+
+def _line(pick: random.Random, table: str) -> str:
+    """Some line of a restore input; most make sense in some state."""
+    # Users before the used, mostly, so that not every other input is refused for a loop.
+    parents = (*BUILT_IN[table][:2], *CHAINS)
+    at = pick.randrange(len(parents))
+    targets = (*CHAINS[max(0, at - 1):], "RETURN", "ACCEPT") if pick.random() < 0.9 else (*CHAINS, "NOT-THERE")
+    rule = pick.choice(MATCHES) + "-j " + pick.choice(targets)
+    chain = parents[at]
+    kind = pick.choice(":::AAAAIIDDX")
+    if kind == ":":
+        if chain in BUILT_IN[table]:
+            return f":{chain} {pick.choice(('ACCEPT', 'DROP') if table == 'filter' else ('ACCEPT',))} [0:0]"
+        return f":{chain} - [0:0]"
+    if kind == "X":
+        # Not a built-in one: the nft tool deletes it where it is empty, and creates it again when it is needed.
+        return f"-X {pick.choice(CHAINS)}"
+    return f"-I {chain} {pick.randint(1, 3)} {rule}" if kind == "I" else f"-{kind} {chain} {rule}"
+
+
+def _input(pick: random.Random, state: Kernel) -> str:
+    """A small restore input for a state: one or two tables, a few lines each, sometimes with a line to be refused."""
+    out = []
+    for table in pick.sample(sorted(BUILT_IN), pick.choice((1, 1, 2))):
+        block: list[str] = []
+        for wanted in [""] * pick.randint(1, 6) + pick.choices([pick.choice(REFUSALS), ""], [2, 3]):
+            for _attempt in range(50):
+                line = _line(pick, table)
+                refusal = _refusal(state, ["*" + table, *block, line, "COMMIT"])
+                if (wanted in refusal if wanted else not refusal) and not _confuses_nft(line, block):
+                    block.append(line)
+                    break
+        out += [f"*{table}", *block, "COMMIT"]
+    return "\n".join(out) + "\n"
+
+
+def _confuses_nft(line: str, block: list[str]) -> bool:
+    """A chain emptied in the block that added to it: iptables-nft-restore 1.8.9 then miscounts the places of ``-I``."""
+    words = line.split()
+    return line.startswith(":") and any(other.startswith((f"-A {words[0][1:]} ", f"-I {words[0][1:]} "))
+                                        for other in block)
+
+
+def _refusal(state: Kernel, block: list[str]) -> str:
+    trial = Kernel(state.backend, state.tables)
+    try:
+        trial.restore_block("\n".join(block) + "\n")
+    except ModelError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_model_does_what_the_tools_do(real: Node, seed: int) -> None:
+    pick = random.Random(seed)
+    real.load("ipv4", EMPTY, flush=True)
+    model = Kernel(real.backend)
+    for _ in range(6):
+        text = _input(pick, model)
+        refused = ""
+        try:
+            model.restore(text)
+        except ModelError as error:
+            refused = str(error)
+        code = real.status(real.tool("ipv4", "-restore"), "--noflush", text=text)
+        assert (code != 0) == bool(refused), f"exit {code}, model: {refused or 'accepts'}\n{text}"
+        assert parse(real.save("ipv4")).tables == model.tables, text
+
+
+@pytest.mark.parametrize("backend", ["nft", "legacy"])
+def test_generated_inputs_are_of_all_kinds(backend: str) -> None:
+    outcomes = set()
+    accepted = 0
+    for seed in range(SEEDS):
+        pick = random.Random(seed)
+        model = Kernel(backend)
+        for _ in range(6):
+            try:
+                model.restore(_input(pick, model))
+                accepted += 1
+            except ModelError as error:
+                outcomes.add(next(kind for kind in REFUSALS if kind in str(error)))
+    assert outcomes == set(REFUSALS)
+    assert SEEDS * 2 <= accepted <= SEEDS * 5
+
+
+@pytest.mark.parametrize(("rule", "name"), [
+    ("-j A", "A"), ("-g A", "A"), ("", ""), ("-s 192.0.2.1/32", ""), ('-m comment --comment "-j B" -j A', "A"),
+    ("-m comment --comment -j", ""), ("-m comment --comment -j -j A", "A"), ("-j MARK --set-xmark 0x1/0x1", "MARK"),
+])
+def test_target_is_the_word_behind_the_jump(rule: str, name: str) -> None:
+    assert target(rule) == name
+
+
+@pytest.mark.parametrize("text", [
+    "*filter\n:A - [0:0]\n-A A -j B\n:B - [0:0]\nCOMMIT\n",  # not there yet
+    "*filter\n:A - [0:0]\n-A A -j RETURN\n-X A\nCOMMIT\n",  # not empty
+    "*filter\n:A - [0:0]\n-A INPUT -j A\n-X A\nCOMMIT\n",  # used
+    "*filter\n:A - [0:0]\n:B - [0:0]\n-A A -j B\n-A B -j A\n-A INPUT -j A\nCOMMIT\n",  # a loop
+    "*filter\n-X INPUT\nCOMMIT\n", "*filter\n-A A -j ACCEPT\nCOMMIT\n", "*filter\n-I INPUT 2 -j ACCEPT\nCOMMIT\n",
+    "*filter\n-D INPUT -j ACCEPT\nCOMMIT\n", "*filter\n:INPUT - [0:0]\nCOMMIT\n", "*filter\n-A INPUT -j ACCEPT\n",
+])
+def test_refused_block_leaves_its_table_and_the_tables_before_it(text: str) -> None:
+    model = Kernel()
+    with pytest.raises(ModelError):
+        model.restore("*nat\n:N - [0:0]\nCOMMIT\n" + text)
+    assert model.tables["filter"] == Kernel().tables["filter"]
+    assert "N" in model.tables["nat"].chains
