@@ -191,6 +191,7 @@ EXAMPLES = r"""
 - name: Audit a node on which kube-proxy 1.30 runs; fail on drift
   metal.nodenet.kube_nat_chains:
     cluster: files/cluster.json
+    node_name: "{{ inventory_hostname }}"
     layout: '1.30'
     detect_local:
       mode: node_cidr
@@ -202,7 +203,7 @@ EXAMPLES = r"""
   metal.nodenet.kube_nat_chains:
     state: rendered
     cluster: files/cluster.json
-    node_name: worker-01
+    node_name: "{{ inventory_hostname }}"
   delegate_to: localhost
 
 - name: Remove everything again

@@ -1,3 +1,6 @@
+# Copyright (c) 2026 the metal.nodenet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The netns connection with real namespaces and Ansible's own commands."""
 
 from __future__ import annotations
@@ -10,8 +13,6 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 
 BLUE, GREEN = "nodenet-test-blue", "nodenet-test-green"
 

@@ -27,9 +27,17 @@ class ModelError(Exception):
     """The kernel, or the tool, refuses the block of a table."""
 
 
+class Unreliable(ModelError):
+    """An input that iptables-nft-restore 1.8.9 does not always do right, so that nothing may ask for it.
+
+    It counts the places of ``-I`` in a chain that the same block emptied as if the old rules were still there, and does
+    not always find a rule to delete that the same block added.
+    """
+
+
 class _Rule(NamedTuple):
     text: str
-    #: Added by the very block that is being read: the nft tool cannot delete such a rule.
+    #: Added by the very block that is being read.
     fresh: bool = False
 
 
@@ -37,16 +45,17 @@ class _Table:
     def __init__(self, chains: dict[str, list[_Rule]], policies: dict[str, str]) -> None:
         self.chains = chains
         self.policies = policies
+        #: Chains that the block being read has emptied of rules.
+        self.emptied: set[str] = set()
 
     def copy(self) -> _Table:
         return _Table({name: list(rules) for name, rules in self.chains.items()}, dict(self.policies))
 
 
 class Kernel:
-    """One family's tables. ``backend`` matters in one point only: nft cannot delete what the same block added."""
+    """One family's tables."""
 
-    def __init__(self, backend: str = "nft", tables: Tables | None = None) -> None:
-        self.backend = backend
+    def __init__(self, tables: Tables | None = None) -> None:
         self._tables = {name: _Table({chain: [] for chain in chains}, dict.fromkeys(chains, "ACCEPT"))
                         for name, chains in BUILT_IN.items()}
         for name, table in (tables or {}).items():
@@ -61,7 +70,7 @@ class Kernel:
                             dict(table.policies)) for name, table in self._tables.items()}
 
     def restore(self, text: str) -> None:
-        """Apply an input block by block. Raises ``ModelError`` at the first block that is refused; earlier ones stay."""
+        """Apply block by block. Raises ``ModelError`` at the first block that is refused; earlier ones stay."""
         for block in blocks(text):
             self.restore_block(block)
 
@@ -77,8 +86,8 @@ class Kernel:
         for line in lines[1:-1]:
             self._apply(table, line)
         _check(table)
-        table.chains = {chain: [_Rule(rule.text) for rule in rules] for chain, rules in table.chains.items()}
-        self._tables[name] = table
+        self._tables[name] = _Table({chain: [_Rule(rule.text) for rule in rules]
+                                     for chain, rules in table.chains.items()}, table.policies)
 
     def _apply(self, table: _Table, line: str) -> None:
         if line.startswith(":"):
@@ -95,6 +104,8 @@ class Kernel:
             _delete_chain(table, chain)
         elif verb == "-A":
             rules.append(_new(table, rule))
+        elif verb in ("-I", "-D") and chain in table.emptied:
+            raise Unreliable(f"{chain} was emptied above: {line}")
         elif verb == "-I":
             number, _, rule = rule.partition(" ")
             if not 1 <= int(number) <= len(rules) + 1:
@@ -102,8 +113,10 @@ class Kernel:
             rules.insert(int(number) - 1, _new(table, rule))
         elif verb == "-D":
             at = next((at for at, found in enumerate(rules) if found.text == rule), None)
-            if at is None or (self.backend == "nft" and rules[at].fresh):
+            if at is None:
                 raise ModelError(f"no such rule: {line}")
+            if rules[at].fresh:
+                raise Unreliable(f"added above: {line}")
             del rules[at]
         else:
             raise ModelError(f"not understood: {line}")
@@ -146,6 +159,8 @@ def _declare(table: _Table, chain: str, policy: str) -> None:
     if (chain in table.policies) != (policy != "-"):
         raise ModelError(f"{chain} with policy {policy}")
     if policy == "-":
+        if table.chains.get(chain):
+            table.emptied.add(chain)
         table.chains[chain] = []
     else:
         table.policies[chain] = policy

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import ctypes
 import io
@@ -88,9 +89,9 @@ class Node:
     # --- the module ---
 
     def module(self, check: bool = False, module: ModuleType = kube_nat_chains,
-               environment: Mapping[str, str] | None = None, **arguments: Any) -> Result:
+               environment: Mapping[str, str] | None = None, user: int = 0, **arguments: Any) -> Result:
         """Run a module here and return its result, failed or not."""
-        code, output = self._fork(lambda: _run_module(module, check, arguments), environment)
+        code, output = self._fork(lambda: _run_module(module, check, arguments), environment, user)
         assert output.strip(), f"the module said nothing (exit {code})"
         result: Result = json.loads(output.strip().splitlines()[-1])
         assert "traceback" not in result, result["traceback"]
@@ -117,7 +118,7 @@ class Node:
         assert self.saves() == after
         return applied
 
-    def _fork(self, action: Any, environment: Mapping[str, str] | None) -> tuple[int, str]:
+    def _fork(self, action: Any, environment: Mapping[str, str] | None, user: int) -> tuple[int, str]:
         """Run ``action`` in a child that lives in the namespace; what it printed."""
         read_end, write_end = os.pipe()
         child = os.fork()
@@ -128,6 +129,10 @@ class Node:
             try:
                 os.environ.update(environment or {})
                 _enter(f"/run/netns/{self.name}")
+                if user:
+                    # The interpreter may be where only root can read; what it loads late has to be there before.
+                    codecs.lookup("ascii")
+                    os.setuid(user)
                 with contextlib.redirect_stdout(output):
                     action()
                 code = 0

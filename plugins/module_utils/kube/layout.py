@@ -56,7 +56,7 @@ class Layout:
     marks_drops: bool
     #: KUBE-FIREWALL is kube-proxy's too; otherwise the kubelet alone has it.
     owns_firewall: bool
-    #: The node-port jump leaves out the loopback addresses that localhost node ports do not serve.
+    #: Node ports on loopback addresses can be switched off; the node-port jump leaves out those that are not served.
     excludes_loopback: bool
     #: The source-range rule for the node itself looks at the Node's addresses; otherwise at the unspecified address.
     knows_node_ips: bool

@@ -88,10 +88,13 @@ class ProxyOptions:
         elif not self.layout.primary_word:
             raise ValueError(f"nodeport_addresses: {PRIMARY!r} is not known in layout {self.layout.name}")
         for address in self.local_addresses:
-            _address("local_addresses", address)
+            _address("node_addresses", address)
         for family, address in self.node_ips.items():
             if family not in FAMILIES or _address("node_ips", address) != family:
                 raise ValueError(f"node_ips: {address!r} is not an {family} address")
+        if not self.localhost_nodeports and not self.layout.excludes_loopback:
+            raise ValueError(f"localhost_nodeports: False is not possible in layout {self.layout.name}, which always "
+                             "serves node ports on loopback addresses")
         if self.provide_mark_drop and not self.layout.marks_drops:
             raise ValueError(f"provide_mark_drop: layout {self.layout.name} has no mark to drop by")
 
@@ -156,7 +159,7 @@ class ProxyOptions:
         return parse_address(self.node_ips.get(family) or _loopbacks()[family]).text
 
     def _cidrs(self) -> list[Network]:
-        return _networks("cidrs", [text for text in self.cidrs if text != ""])
+        return _networks("detect_local.cidrs", [text for text in self.cidrs if text != ""])
 
     def _check_mark(self) -> None:
         bit = self.masquerade_bit
@@ -171,7 +174,7 @@ class ProxyOptions:
 
     def _check_detect(self) -> None:
         if self.detect_local not in DETECT_MODES:
-            raise ValueError(f"detect_local: {self.detect_local!r} is not one of {', '.join(DETECT_MODES[1:])}")
+            raise ValueError(f"detect_local.mode: {self.detect_local!r} is not one of {', '.join(DETECT_MODES[1:])}")
         if self.detect_local in _CIDR_MODES:
             for network in self._cidrs():
                 # The negated match of it cannot be written, and there is nothing to tell apart.
@@ -181,9 +184,10 @@ class ProxyOptions:
             return
         name = self.detect_interface() or ""
         if not _interface(self.interface):
-            raise ValueError(f"interface: {self.interface!r} is not the name of an interface")
+            raise ValueError(f"detect_local.interface: {self.interface!r} is not the name of an interface, which mode "
+                             f"{self.detect_local} needs")
         if len(name) > _INTERFACE_LENGTH:
-            raise ValueError(f"interface: {name!r} is longer than {_INTERFACE_LENGTH} characters")
+            raise ValueError(f"detect_local.interface: {name!r} is longer than {_INTERFACE_LENGTH} characters")
 
 
 def _networks(option: str, texts: Sequence[str]) -> list[Network]:

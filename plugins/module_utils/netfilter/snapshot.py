@@ -42,7 +42,7 @@ def gathered(current: Tables, ours: Desired) -> dict[str, str]:
 def _text(table: str, chains: Mapping[str, Sequence[str]], jumps: Sequence[tuple[str, str]]) -> str:
     lines = ["*" + table]
     lines += [f":{name} - [0:0]" for name in sorted(chains)]
-    lines += [append_line(parent, rule) for parent, rule in jumps]
+    lines += [append_line(parent, rule) for parent, rule in sorted(jumps, key=lambda jump: jump[0])]
     for name in sorted(chains):
         lines += [append_line(name, rule) for rule in chains[name]]
     return "\n".join([*lines, "COMMIT"]) + "\n"

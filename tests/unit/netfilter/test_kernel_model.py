@@ -10,13 +10,23 @@ from collections.abc import Iterator
 
 import pytest
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_format import parse
-from support.kernel_model import BUILT_IN, Kernel, ModelError, target
+from support.kernel_model import BUILT_IN, Kernel, ModelError, Unreliable, target
 from support.node import Node, node
 
 CHAINS = ("A", "B", "C", "D")
 MATCHES = ("", "-s 192.0.2.1/32 ", "-p udp -m udp --dport 53 ", '-m comment --comment "to -j D, it\\\'s \\"x\\"" ')
-SEEDS = 10
-REFUSALS = ("no chain", "no such position", "no such rule", "not empty", "is used by", "a loop through")
+SEEDS = 11
+REFUSALS = ("no chain", "no such position", "no such rule", "not empty", "is used by")
+REFUSED = (
+    "*filter\n:A - [0:0]\n-A A -j B\n:B - [0:0]\nCOMMIT\n",  # not there yet
+    "*filter\n:A - [0:0]\n-A A -j RETURN\n-X A\nCOMMIT\n",  # not empty
+    "*filter\n:A - [0:0]\n-A INPUT -j A\n-X A\nCOMMIT\n",  # used
+    "*filter\n:A - [0:0]\n:B - [0:0]\n-A A -j B\n-A B -j A\n-A INPUT -j A\nCOMMIT\n",  # a loop
+    "*filter\n-A A -j ACCEPT\nCOMMIT\n",
+    "*filter\n-I INPUT 2 -j ACCEPT\nCOMMIT\n",
+    "*filter\n-D INPUT -j ACCEPT\nCOMMIT\n",
+    "*filter\n-A INPUT -j ACCEPT\n",  # no COMMIT
+)
 EMPTY = "".join("\n".join([f"*{name}", *(f":{chain} ACCEPT [0:0]" for chain in chains), "COMMIT"]) + "\n"
                 for name, chains in BUILT_IN.items())
 
@@ -29,10 +39,11 @@ def real(request: pytest.FixtureRequest) -> Iterator[Node]:
 
 def _line(pick: random.Random, table: str) -> str:
     """Some line of a restore input; most make sense in some state."""
-    # Users before the used, mostly, so that not every other input is refused for a loop.
+    # Users before the used, mostly, so that not every other input is refused for a loop. No rule for its own chain:
+    # the legacy kernel lets a packet into that loop.
     parents = (*BUILT_IN[table][:2], *CHAINS)
     at = pick.randrange(len(parents))
-    targets = (*CHAINS[max(0, at - 1):], "RETURN", "ACCEPT") if pick.random() < 0.9 else (*CHAINS, "NOT-THERE")
+    targets = (*CHAINS[max(0, at - 1):], "RETURN", "ACCEPT") if pick.random() < 0.7 else (*CHAINS[:at - 2], "NOT-THERE")
     rule = pick.choice(MATCHES) + "-j " + pick.choice(targets)
     chain = parents[at]
     kind = pick.choice(":::AAAAIIDDX")
@@ -52,27 +63,22 @@ def _input(pick: random.Random, state: Kernel) -> str:
     for table in pick.sample(sorted(BUILT_IN), pick.choice((1, 1, 2))):
         block: list[str] = []
         for wanted in [""] * pick.randint(1, 6) + pick.choices([pick.choice(REFUSALS), ""], [2, 3]):
-            for _attempt in range(50):
+            for _attempt in range(400):
                 line = _line(pick, table)
                 refusal = _refusal(state, ["*" + table, *block, line, "COMMIT"])
-                if (wanted in refusal if wanted else not refusal) and not _confuses_nft(line, block):
+                if refusal is not None and (wanted in refusal if wanted else not refusal):
                     block.append(line)
                     break
         out += [f"*{table}", *block, "COMMIT"]
     return "\n".join(out) + "\n"
 
 
-def _confuses_nft(line: str, block: list[str]) -> bool:
-    """A chain emptied in the block that added to it: iptables-nft-restore 1.8.9 then miscounts the places of ``-I``."""
-    words = line.split()
-    return line.startswith(":") and any(other.startswith((f"-A {words[0][1:]} ", f"-I {words[0][1:]} "))
-                                        for other in block)
-
-
-def _refusal(state: Kernel, block: list[str]) -> str:
-    trial = Kernel(state.backend, state.tables)
+def _refusal(state: Kernel, block: list[str]) -> str | None:
+    trial = Kernel(state.tables)
     try:
         trial.restore_block("\n".join(block) + "\n")
+    except Unreliable:
+        return None
     except ModelError as error:
         return str(error)
     return ""
@@ -82,7 +88,7 @@ def _refusal(state: Kernel, block: list[str]) -> str:
 def test_model_does_what_the_tools_do(real: Node, seed: int) -> None:
     pick = random.Random(seed)
     real.load("ipv4", EMPTY, flush=True)
-    model = Kernel(real.backend)
+    model = Kernel()
     for _ in range(6):
         text = _input(pick, model)
         refused = ""
@@ -95,13 +101,12 @@ def test_model_does_what_the_tools_do(real: Node, seed: int) -> None:
         assert parse(real.save("ipv4")).tables == model.tables, text
 
 
-@pytest.mark.parametrize("backend", ["nft", "legacy"])
-def test_generated_inputs_are_of_all_kinds(backend: str) -> None:
+def test_generated_inputs_are_of_all_kinds() -> None:
     outcomes = set()
     accepted = 0
     for seed in range(SEEDS):
         pick = random.Random(seed)
-        model = Kernel(backend)
+        model = Kernel()
         for _ in range(6):
             try:
                 model.restore(_input(pick, model))
@@ -120,17 +125,14 @@ def test_target_is_the_word_behind_the_jump(rule: str, name: str) -> None:
     assert target(rule) == name
 
 
-@pytest.mark.parametrize("text", [
-    "*filter\n:A - [0:0]\n-A A -j B\n:B - [0:0]\nCOMMIT\n",  # not there yet
-    "*filter\n:A - [0:0]\n-A A -j RETURN\n-X A\nCOMMIT\n",  # not empty
-    "*filter\n:A - [0:0]\n-A INPUT -j A\n-X A\nCOMMIT\n",  # used
-    "*filter\n:A - [0:0]\n:B - [0:0]\n-A A -j B\n-A B -j A\n-A INPUT -j A\nCOMMIT\n",  # a loop
-    "*filter\n-X INPUT\nCOMMIT\n", "*filter\n-A A -j ACCEPT\nCOMMIT\n", "*filter\n-I INPUT 2 -j ACCEPT\nCOMMIT\n",
-    "*filter\n-D INPUT -j ACCEPT\nCOMMIT\n", "*filter\n:INPUT - [0:0]\nCOMMIT\n", "*filter\n-A INPUT -j ACCEPT\n",
-])
-def test_refused_block_leaves_its_table_and_the_tables_before_it(text: str) -> None:
+@pytest.mark.parametrize("text", REFUSED)
+def test_refused_block_leaves_its_table_and_keeps_the_tables_before_it(real: Node, text: str) -> None:
+    real.load("ipv4", EMPTY, flush=True)
     model = Kernel()
+    text = "*nat\n:N - [0:0]\nCOMMIT\n" + text
     with pytest.raises(ModelError):
-        model.restore("*nat\n:N - [0:0]\nCOMMIT\n" + text)
+        model.restore(text)
+    assert real.status(real.tool("ipv4", "-restore"), "--noflush", text=text) != 0
+    assert parse(real.save("ipv4")).tables == model.tables
     assert model.tables["filter"] == Kernel().tables["filter"]
     assert "N" in model.tables["nat"].chains

@@ -1,0 +1,150 @@
+# Copyright (c) 2026 the metal.nodenet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module as a user runs it: through Ansible, its action plugin and a connection, and the examples of its page."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible_collections.metal.nodenet.plugins.modules.kube_nat_chains import EXAMPLES
+from support.builders import endpoint_slice, service
+from support.node import Node
+
+OBJECTS = [
+    {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"},
+     "spec": {"podCIDRs": ["10.244.1.0/24", "fd00:10:244:1::/64"]}},
+    service(),
+    endpoint_slice("10.244.1.5", "10.244.2.5"),
+]
+CLUSTER = {"apiVersion": "v1", "kind": "List", "items": OBJECTS}
+MODULE = "metal.nodenet.kube_nat_chains"
+
+
+def play(one: Node, folder: Path, tasks: list[dict[str, Any]],
+         name: str = "node-1") -> subprocess.CompletedProcess[str]:
+    """Run tasks on the node, whose namespace is a host of another name."""
+    playbook = [{"hosts": "all", "gather_facts": False, "tasks": tasks}]
+    (folder / "playbook.yml").write_text(yaml.safe_dump(playbook))
+    inventory = {"all": {"hosts": {name: {
+        "ansible_connection": "metal.nodenet.netns", "ansible_netns_name": one.name,
+        "ansible_python_interpreter": sys.executable}}}}
+    (folder / "inventory.yml").write_text(yaml.safe_dump(inventory))
+    return subprocess.run(
+        [sys.executable, "-m", "ansible", "playbook", "--diff", "-i", str(folder / "inventory.yml"),
+         str(folder / "playbook.yml")],
+        capture_output=True, text=True, check=False, cwd=folder)
+
+
+def task(**arguments: Any) -> dict[str, Any]:
+    return {MODULE: {"node_name": "node-1", **arguments}}
+
+
+def changed(done: subprocess.CompletedProcess[str]) -> int:
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = re.search(r"changed=(\d+)", done.stdout)
+    assert found, done.stdout
+    return int(found[1])
+
+
+def failure(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode != 0, done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+    return re.sub(r"\s+", " ", done.stdout + done.stderr)
+
+
+def as_json(objects: dict[str, Any]) -> bytes:
+    return json.dumps(objects).encode()
+
+
+def as_yaml(objects: dict[str, Any]) -> bytes:
+    return yaml.safe_dump(objects).encode()
+
+
+def as_documents(objects: dict[str, Any]) -> bytes:
+    return yaml.safe_dump_all(objects["items"], explicit_start=True).encode()
+
+
+def as_typed_lists(objects: dict[str, Any]) -> bytes:
+    """Lists of one kind each, whose items leave out their kind, as kubectl gives them for one resource."""
+    lists = [{"kind": item["kind"] + "List", "items": [{key: value for key, value in item.items() if key != "kind"}]}
+             for item in objects["items"]]
+    return yaml.safe_dump_all(lists).encode()
+
+
+@pytest.mark.parametrize("pack", [lambda data: data, gzip.compress], ids=["plain", "gzip"])
+@pytest.mark.parametrize("form", [as_json, as_yaml, as_documents, as_typed_lists])
+def test_every_form_of_a_cluster_file_gives_the_same_state(nft_node: Node, tmp_path: Path, form: Any,
+                                                          pack: Any) -> None:
+    nft_node.module(services=[service()], endpoint_slices=[endpoint_slice("10.244.1.5", "10.244.2.5")],
+                    node_name="node-1")
+    (tmp_path / "cluster").write_bytes(pack(form(CLUSTER)))
+    done = play(nft_node, tmp_path, [task(cluster="cluster")])
+    assert changed(done) == 0, done.stdout
+
+
+def test_the_examples_of_the_page_run(nft_node: Node, tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "cluster.json").write_bytes(as_json(CLUSTER))
+    tasks = yaml.safe_load(EXAMPLES)
+    for one in tasks:
+        if one[MODULE].get("layout") == "1.30":
+            # What kube-proxy 1.30 would have left there, for the audit.
+            index = tasks.index(one)
+            tasks.insert(index, {MODULE: dict(one[MODULE])})
+            break
+    done = play(nft_node, tmp_path, tasks)
+    assert changed(done) == 4, done.stdout
+    assert "# KUBE-SVC-" in done.stdout
+    assert "default/web:http (tcp)" in done.stdout
+    assert "KUBE-" not in "".join(nft_node.saves().values())
+
+
+BROKEN = {
+    "absent": (None, "was not found"),
+    "empty": (b"", "is empty"),
+    "truncated JSON": (as_json(CLUSTER)[:-40], "is not whole JSON"),
+    "truncated gzip": (gzip.compress(as_json(CLUSTER))[:-30], "cannot be read"),
+    "truncated YAML": (b"kind: List\nitems: [{kind: Service, metadata: {name: a", "is not whole YAML"),
+    "duplicate key in YAML": (b"kind: List\nitems: []\nitems: []\n", "'items' is there twice"),
+    "duplicate key in JSON": (b'{"kind": "List", "items": [], "items": []}', "'items' is there twice"),
+    "not a List": (b'{"hello": "world"}', "is not a List of Kubernetes objects"),
+    "no items": (b'{"kind": "List"}', "has no list of items"),
+    "no service": (b'{"kind": "List", "items": []}', "allow_empty"),
+    "a bad port": (as_json({"kind": "List", "items": [service(ports=[{"port": 99999}])]}),
+                   "Service default/web: spec.ports[0].port: 99999"),
+    "a hostile name": (as_json({"kind": "List", "items": [service(name='x" -j ACCEPT\n-A INPUT')]}), "metadata.name"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_cluster_file_is_refused_before_anything_is_touched(nft_node: Node, tmp_path: Path, kind: str) -> None:
+    nft_node.module(services=[service()], endpoint_slices=[endpoint_slice("10.244.1.5")])
+    before = nft_node.saves()
+    content, expected = BROKEN[kind]
+    if content is not None:
+        (tmp_path / "cluster").write_bytes(content)
+    assert expected in failure(play(nft_node, tmp_path, [task(cluster="cluster")]))
+    assert nft_node.saves() == before
+
+
+def test_the_cluster_is_gone_from_the_node_after_the_run(nft_node: Node, tmp_path: Path) -> None:
+    (tmp_path / "cluster").write_bytes(as_json(CLUSTER))
+    remote = tmp_path / "remote"
+    remote.mkdir()
+    tasks = [{**task(cluster="cluster"), "vars": {"ansible_remote_tmp": str(remote)}}]
+    assert changed(play(nft_node, tmp_path, tasks)) == 1
+    assert list(remote.iterdir()) == []
+
+
+def test_a_file_on_the_node_is_read_there(nft_node: Node, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere.json.gz").write_bytes(gzip.compress(as_json(CLUSTER)))
+    assert changed(play(nft_node, tmp_path, [task(cluster=str(tmp_path / "elsewhere.json.gz"), remote_src=True)])) == 1
