@@ -4,13 +4,15 @@
 """What ``iptables-restore --noflush`` does to a kernel, in a hundred lines: fast enough for thousands of examples.
 
 ``tests/unit/netfilter/test_kernel_model.py`` holds it against the real tools of both backends. It shares no parser
-with the engine. Rule texts are kept as given, so they must be in the form that ``iptables-save`` prints.
+with the engine. It does not know how ``iptables-save`` spells a rule: it keeps the texts that it is given, or what ``saved``
+makes of them.
 """
 
 from __future__ import annotations
 
+import functools
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Table, Tables
@@ -55,7 +57,8 @@ class _Table:
 class Kernel:
     """One family's tables."""
 
-    def __init__(self, tables: Tables | None = None) -> None:
+    def __init__(self, tables: Tables | None = None, saved: Callable[[str], str] = str) -> None:
+        self._saved = saved
         self._tables = {name: _Table({chain: [] for chain in chains}, dict.fromkeys(chains, "ACCEPT"))
                         for name, chains in BUILT_IN.items()}
         for name, table in (tables or {}).items():
@@ -103,16 +106,16 @@ class Kernel:
         if verb == "-X":
             _delete_chain(table, chain)
         elif verb == "-A":
-            rules.append(_new(table, rule))
+            rules.append(_new(table, self._saved(rule)))
         elif verb in ("-I", "-D") and chain in table.emptied:
             raise Unreliable(f"{chain} was emptied above: {line}")
         elif verb == "-I":
             number, _, rule = rule.partition(" ")
             if not 1 <= int(number) <= len(rules) + 1:
                 raise ModelError(f"no such position: {line}")
-            rules.insert(int(number) - 1, _new(table, rule))
+            rules.insert(int(number) - 1, _new(table, self._saved(rule)))
         elif verb == "-D":
-            at = next((at for at, found in enumerate(rules) if found.text == rule), None)
+            at = next((at for at, found in enumerate(rules) if found.text == self._saved(rule)), None)
             if at is None:
                 raise ModelError(f"no such rule: {line}")
             if rules[at].fresh:
@@ -134,6 +137,7 @@ def blocks(text: str) -> Iterator[str]:
         raise ModelError(f"no COMMIT at the end: {block!r}")
 
 
+@functools.lru_cache(maxsize=4096)
 def target(rule: str) -> str:
     """The target of a rule, ``""`` if it has none."""
     words = shlex.split(rule)
@@ -185,7 +189,7 @@ def _new(table: _Table, rule: str) -> _Rule:
 
 
 def _check(table: _Table) -> None:
-    """Refuse a loop that a packet could get into, and a jump to nowhere. (A loop that nothing leads to is legal.)"""
+    """Refuse a loop that a packet could get into. (One that nothing leads to is legal.)"""
     below = {chain: {name for name in (target(rule.text) for rule in rules) if name in table.chains}
              for chain, rules in table.chains.items()}
     done: set[str] = set()
