@@ -19,12 +19,13 @@ export ANSIBLE_COLLECTIONS_PATH := $(VENV)/collections
 export LC_ALL := C.UTF-8
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint setup clean
+.PHONY: help demo test lint bench setup clean
 
 help:
 	@echo "make demo    build a small world of network namespaces, show what the collection does there, take it down (root)"
 	@echo "make test    every check: style, types, documentation, build, the demo, then all tests (root)"
 	@echo "make lint    only the checks that need no root: style, types, documentation, build"
+	@echo "make bench   measure rendering by size of the cluster"
 	@echo "make setup   only install what the others need"
 	@echo "make clean   remove what make made in this checkout"
 	@echo
@@ -41,6 +42,10 @@ test:
 lint:
 	@$(TOP)/tests/tools/setup.sh lint
 	@$(TOP)/tests/tools/check.sh lint
+
+bench:
+	@$(TOP)/tests/tools/setup.sh lint
+	@python $(TOP)/tests/bench/render.py
 
 setup:
 	@$(TOP)/tests/tools/setup.sh test

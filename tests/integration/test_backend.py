@@ -160,3 +160,17 @@ def test_a_node_with_ipv6_switched_off_gets_none_and_is_still_cleaned(nft_node: 
     assert nft_node.save("ipv6") == six
     nft_node.four_ways(state="absent")
     assert "KUBE-" not in nft_node.save("ipv6")
+
+
+def test_f026_a_missing_rule_is_seen_without_the_dry_run_of_the_tool(kube_node: Node, shims: Shims) -> None:
+    """``iptables-nft-restore --test`` accepts a jump to nowhere, so check mode must not rest on it."""
+    kube_node.four_ways(**CLUSTER, backend=kube_node.backend)
+    kube_node.iptables("-t", "nat", "-D", "KUBE-SERVICES", "1")
+    for base in ("iptables", "ip6tables"):
+        for name in (base, f"{base}-{kube_node.backend}"):
+            shims.add(name + "-restore", 'echo "$*" >> "$HERE/words"; exec "$REAL" "$@"')
+    result = kube_node.module(check=True, **CLUSTER, environment=shims.environment)
+    assert result["changed"]
+    assert result["plan"]["rules"] == {"added": 1, "changed": 0, "removed": 0}
+    assert kube_node.module(**CLUSTER, environment=shims.environment)["changed"]
+    assert shims.log("words") == ["-w 10 --noflush"]

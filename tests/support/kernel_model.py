@@ -4,8 +4,8 @@
 """What ``iptables-restore --noflush`` does to a kernel, in a hundred lines: fast enough for thousands of examples.
 
 ``tests/unit/netfilter/test_kernel_model.py`` holds it against the real tools of both backends. It shares no parser
-with the engine. It does not know how ``iptables-save`` spells a rule: it keeps the texts that it is given, or what ``saved``
-makes of them.
+with the engine. It does not know how ``iptables-save`` spells a rule: it keeps the texts that it is given, or what
+``saved`` makes of them.
 """
 
 from __future__ import annotations

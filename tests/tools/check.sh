@@ -40,6 +40,11 @@ python_types() {
         -p ansible_collections.metal.nodenet.plugins)
 }
 
+node_python() {
+    # what a node runs must run with its Python; a comparison of features, for there may be no 3.9 here
+    vermin -q --no-tips -t=3.9- --violations plugins/module_utils plugins/modules
+}
+
 playbook_lint() {
     # ansible-lint looks for Ansible's own commands, and for nothing on the network (offline in .ansible-lint)
     ansible-lint --nocolor
@@ -84,6 +89,8 @@ lint_sections() {
     python_style
     section 'mypy: types in plugins/, strict'
     python_types
+    section 'vermin: what runs on a node runs with Python 3.9'
+    node_python
     section 'yamllint: style of the YAML files'
     yamllint --strict .
     section 'ansible-lint: playbooks, roles and metadata, profile "production"'
