@@ -68,8 +68,8 @@ class Outcome(NamedTuple):
     timings: dict[str, float]
 
     def result(self) -> dict[str, Any]:
-        """As keyword arguments for ``exit_json``."""
-        return self._asdict()
+        """As keyword arguments for ``exit_json``; warnings go their own way."""
+        return {name: value for name, value in self._asdict().items() if name != "warnings"}
 
 
 class ReconcileError(NetfilterError):
@@ -120,7 +120,8 @@ def reconcile(targets: Sequence[Target], *, check_mode: bool, verify: bool, hook
         flows = find_flows(selectors)
     outcome = Outcome(changed, diff, {**counts([item.plan for item in planned]),
                                       "flows": {"added": 0, "changed": 0, "removed": len(flows)}},
-                      [_shown(selector) for selector in selectors], _warnings(planned), clock.timings)
+                      [_shown(selector) for selector in selectors],
+                      [warning for item in planned for warning in item.plan.warnings], clock.timings)
     if check_mode or not changed:
         return outcome
     hooks.guard()
@@ -128,12 +129,6 @@ def reconcile(targets: Sequence[Target], *, check_mode: bool, verify: bool, hook
     with clock.phase("flows"):
         _clean(selectors)
     return outcome
-
-
-def _warnings(planned: Sequence[_Planned]) -> list[str]:
-    found = [notice for item in planned for notice in item.target.handle.dump.notices]
-    found += [warning for item in planned for warning in item.plan.warnings]
-    return list(dict.fromkeys(found))
 
 
 def _shown(selector: FlowSelector) -> dict[str, Any]:

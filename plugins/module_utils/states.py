@@ -44,23 +44,36 @@ class Manager(NamedTuple):
     #: (family, what was read) to the state that has none of ours.
     nothing: Callable[[str, Tables], Desired]
     hooks: Callable[[], Hooks]
+    #: What the module has found worth saying; grows during the run.
+    warnings: Sequence[str]
 
 
-def run(params: dict[str, Any], check_mode: bool, manager: Manager) -> dict[str, Any]:
-    """Carry out ``state`` and return the module's result. Raises ``NetfilterError``."""
+def run(params: dict[str, Any], check_mode: bool, manager: Manager, warn: Callable[[str], None]) -> dict[str, Any]:
+    """Carry out ``state`` and return the module's result; warnings go to ``warn``. Raises ``NetfilterError``."""
+    warnings: list[str] = []
+    try:
+        return _run(params, check_mode, manager, warnings)
+    finally:
+        for warning in dict.fromkeys([*manager.warnings, *warnings]):
+            warn(warning)
+
+
+def _run(params: dict[str, Any], check_mode: bool, manager: Manager, warnings: list[str]) -> dict[str, Any]:
     if params["lock_timeout"] < 1:
         raise NetfilterError(f"lock_timeout: {params['lock_timeout']} is not a number of seconds from 1 on")
     if params["state"] == "rendered":
         return _rendered(params, manager)
     clock = Clock()
     with clock.phase("read"):
-        handles, warnings = _open(params, manager.tables)
+        handles = _open(params, manager.tables, warnings)
+    warnings += [notice for handle in handles for notice in handle.dump.notices]
     if params["state"] == "gathered":
-        return _gathered(handles, warnings, manager, clock)
+        return _gathered(handles, manager, clock)
     with clock.phase("render"):
         targets = [Target(handle, _wanted(params["state"], handle, manager)) for handle in handles]
     outcome = reconcile(targets, check_mode=check_mode, verify=params["verify"], hooks=manager.hooks(), clock=clock)
-    return outcome._replace(warnings=warnings + outcome.warnings).result()
+    warnings += outcome.warnings
+    return outcome.result()
 
 
 def _wanted(state: str, handle: Handle, manager: Manager) -> Desired:
@@ -70,22 +83,19 @@ def _wanted(state: str, handle: Handle, manager: Manager) -> Desired:
 
 def _rendered(params: dict[str, Any], manager: Manager) -> dict[str, Any]:
     families = params["families"] or FAMILIES
-    return {"changed": False, "warnings": [],
+    return {"changed": False,
             "rendered": {family: rendered(manager.desired(family, None)) for family in families}}
 
 
-def _gathered(handles: Sequence[Handle], warnings: list[str], manager: Manager, clock: Clock) -> dict[str, Any]:
+def _gathered(handles: Sequence[Handle], manager: Manager, clock: Clock) -> dict[str, Any]:
     found = {handle.label: gathered(handle.dump.tables, manager.nothing(handle.tool.family, handle.dump.tables))
              for handle in handles}
-    notices = [notice for handle in handles for notice in handle.dump.notices]
-    return {"changed": False, "gathered": found, "warnings": warnings + list(dict.fromkeys(notices)),
-            "timings": clock.timings}
+    return {"changed": False, "gathered": found, "timings": clock.timings}
 
 
-def _open(params: dict[str, Any], tables: Sequence[str]) -> tuple[list[Handle], list[str]]:
+def _open(params: dict[str, Any], tables: Sequence[str], warnings: list[str]) -> list[Handle]:
     """Read every family once, before anything is decided."""
     handles: list[Handle] = []
-    warnings: list[str] = []
     both = params["state"] != "present"
     for family in params["families"] or _default_families(params["state"]):
         try:
@@ -95,7 +105,7 @@ def _open(params: dict[str, Any], tables: Sequence[str]) -> tuple[list[Handle], 
                 raise
             # As kube-proxy: without ip6tables a node is a node of one family.
             warnings.append(f"{error}; this node is treated as one without IPv6")
-    return handles, warnings
+    return handles
 
 
 def _default_families(state: str) -> tuple[str, ...]:

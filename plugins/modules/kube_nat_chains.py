@@ -322,13 +322,12 @@ def main() -> None:
         supports_check_mode=True,
     )
     try:
-        kube = KubeNat(module.params, module.check_mode)
-        result = run(module.params, module.check_mode, kube.manager())
+        kube = KubeNat(module.params)
+        result = run(module.params, module.check_mode, kube.manager(), module.warn)
     except ReconcileError as error:
         module.fail_json(msg=str(error), **error.details)
     except (NetfilterError, ValueError) as error:
         module.fail_json(msg=str(error), changed=False)
-    result["warnings"] = list(dict.fromkeys(kube.warnings + result["warnings"]))
     module.exit_json(**result)
 
 

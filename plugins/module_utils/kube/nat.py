@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ansible_collections.metal.nodenet.plugins.module_utils.agents import Agent
 from ansible_collections.metal.nodenet.plugins.module_utils.kube import cluster_file
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.layout import LAYOUTS
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.objects import Cluster, Node, read_cluster
@@ -40,10 +41,9 @@ _TRUE_FALSE = {"enabled": True, "disabled": False}
 class KubeNat:
     """One call of the module. ``warnings`` fills up as the run goes on."""
 
-    def __init__(self, params: dict[str, Any], check_mode: bool) -> None:
+    def __init__(self, params: dict[str, Any]) -> None:
         self.warnings: list[str] = []
         self._params = params
-        self._check_mode = check_mode
         self._on_node = params["state"] != "rendered"
         self._addresses = self._local_addresses()
         self._cluster: Cluster | None = None
@@ -54,7 +54,7 @@ class KubeNat:
 
     def manager(self) -> Manager:
         """What ``states.run`` asks for."""
-        return Manager(TABLES, self._desired, self._nothing, self._hooks)
+        return Manager(TABLES, self._desired, self._nothing, self._hooks, self.warnings)
 
     def _local_addresses(self) -> list[str]:
         given = self._params["node_addresses"]
@@ -140,13 +140,12 @@ class KubeNat:
         found = opponents()
         if found and not self._params["takeover"]:
             self.warnings.append(describe(found) + "; writing here would need takeover: true")
-        return Hooks(guard=self._guard(bool(found)), stale=self._stale(), titles=titles)
+        return Hooks(guard=lambda: self._guard(found), stale=self._stale(), titles=titles)
 
-    def _guard(self, opposed: bool) -> Callable[[], None]:
-        def refuse() -> None:
-            if opposed and not self._params["takeover"]:
-                raise NetfilterError(self.warnings[-1] if self.warnings else "takeover is needed")
-        return refuse
+    def _guard(self, found: list[Agent]) -> None:
+        if found and not self._params["takeover"]:
+            raise NetfilterError(describe(found) + "; two programs that serve the same services undo each other's "
+                                 "work. Stop it, or set takeover: true")
 
     def _stale(self) -> Callable[[Tables, Desired], list[FlowSelector]]:
         if not self._params["conntrack_cleanup"]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from ansible_collections.metal.nodenet.plugins.module_utils import agents
 
 #: kube-proxy itself, and programs that have one inside.
-_PROGRAMS = ("kube-proxy", "kubelite", "kube-router", "cilium-agent")
+_PROGRAMS = ("kube-proxy", "kubelite", "k3s-server", "k3s-agent")
 
 #: Interfaces that a proxy of another mode makes.
 _INTERFACES = {
     "kube-ipvs0": "kube-proxy in IPVS mode",
+    "kube-dummy-if": "kube-router",
     "cilium_host": "Cilium",
     "bpfin.cali": "Calico's eBPF dataplane",
 }
@@ -29,5 +30,5 @@ def opponents() -> list[agents.Agent]:
 
 
 def describe(found: list[agents.Agent]) -> str:
-    """One sentence about them."""
-    return "this node's services are already served by " + ", ".join(f"{one.name} ({one.sign})" for one in found)
+    """A clause about them."""
+    return "this node's services are, or may be, served already by " + ", ".join(f"{one.name} ({one.sign})" for one in found)
