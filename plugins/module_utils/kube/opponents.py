@@ -31,4 +31,5 @@ def opponents() -> list[agents.Agent]:
 
 def describe(found: list[agents.Agent]) -> str:
     """A clause about them."""
-    return "this node's services are, or may be, served already by " + ", ".join(f"{one.name} ({one.sign})" for one in found)
+    names = ", ".join(f"{one.name} ({one.sign})" for one in found)
+    return f"this node's services are, or may be, served already by {names}"

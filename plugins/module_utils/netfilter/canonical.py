@@ -107,7 +107,10 @@ def _split(rule: str) -> _Parsed:
     head: list[Option] = []
     matches: list[tuple[str, list[Option]]] = []
     target: tuple[str, list[Option]] | None = None
+    #: The options of what was named last.
+    named: list[Option] | None = None
     implied: list[Option] = []
+    implied_at = 0
     tokens = tokenise(rule)
     at = 0
     negated = False
@@ -122,10 +125,12 @@ def _split(rule: str) -> _Parsed:
                 raise ValueError(f"{token} without a name in rule {rule!r}")
             name = tokens[at][0]
             at += 1
+            # Save prints the target last, but a person may put matches behind it.
+            named = []
             if token in ("-m", "--match"):
-                matches.append((name, []))
+                matches.append((name, named))
             else:
-                target = ("goto " + name if token in ("-g", "--goto") else name, [])
+                target = ("goto " + name if token in ("-g", "--goto") else name, named)
             negated = False
             continue
         values, at, negated_value = _values(token, tokens, at)
@@ -133,15 +138,15 @@ def _split(rule: str) -> _Parsed:
         negated = False
         if token in _HEAD:
             head.append(option)
-        elif token in _IMPLIED and target is None:
+        elif token in _IMPLIED:
+            # The tool loads the match at the first of them.
+            implied_at = implied_at if implied else len(matches)
             implied.append(option)
-        elif target is not None:
-            target[1].append(option)
-        elif matches:
-            matches[-1][1].append(option)
+        elif named is not None:
+            named.append(option)
         else:
             raise ValueError(f"option {token} belongs to no match in rule {rule!r}")
-    _give_to_protocol(implied, head, matches)
+    _give_to_protocol(implied, implied_at, head, matches)
     return _Parsed(head, matches, target)
 
 
@@ -165,7 +170,8 @@ def _values(token: str, tokens: list[tuple[str, bool]], at: int) -> tuple[tuple[
     return tuple(values), at, negated
 
 
-def _give_to_protocol(implied: list[Option], head: list[Option], matches: list[tuple[str, list[Option]]]) -> None:
+def _give_to_protocol(implied: list[Option], at: int, head: list[Option],
+                      matches: list[tuple[str, list[Option]]]) -> None:
     """Hand ``--dport`` and its kind to the match of the protocol, which need not be the last one or be named at all."""
     if not implied:
         return
@@ -177,7 +183,7 @@ def _give_to_protocol(implied: list[Option], head: list[Option], matches: list[t
             return
     if not name:
         raise ValueError(f"option {implied[0][0]} without a protocol")
-    matches.append((name, list(implied)))
+    matches.insert(at, (name, list(implied)))
 
 
 def _protocol(text: str) -> str:
@@ -199,7 +205,7 @@ def _heads(options: list[Option]) -> list[frozenset[Option]]:
             protocol = _protocol(values[0]) if values else ""
             if protocol != "all":
                 fixed.append((name, negated, (protocol,)))
-        elif values != ("+",):
+        elif negated or values != ("+",):
             fixed.append((name, negated, values))
     heads = []
     for source in sources or [None]:  # type: ignore[list-item]
@@ -256,7 +262,8 @@ def _says_nothing(match: Match) -> bool:
 def _match(name: str, options: list[Option], v4: bool) -> Match:
     if name in _PORT_MATCHES:
         options = [_port(option, name) for option in options]
-        options = [option for option in options if option[2] != ("0:65535",) or option[0] not in ("--dport", "--sport")]
+        options = [option for option in options if option[1] or option[2] != ("0:65535",)
+                   or option[0] not in ("--dport", "--sport")]
     elif name in ("mark", "connmark"):
         options = [(option, negated, (_mark_match(values),)) for option, negated, values in options]
     elif name == "comment":
@@ -300,7 +307,7 @@ def _port_number(text: str, protocol: str) -> str:
 
 
 def _cut(comment: str) -> str:
-    return comment.encode("utf-8", "surrogateescape")[:COMMENT_BYTES].decode("utf-8", "replace")
+    return comment.encode("utf-8", "surrogateescape")[:COMMENT_BYTES].decode("utf-8", "surrogateescape")
 
 
 def _mark_match(values: tuple[str, ...]) -> str:

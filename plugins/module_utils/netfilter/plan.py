@@ -105,12 +105,13 @@ def _plan_table(name: str, current: Table, wanted: TableDesired, family: str, wa
 
 
 def _held_by_others(current: Table, wanted: TableDesired, leftovers: dict[str, Sequence[str]]) -> dict[str, str]:
-    """Leftovers which a chain of somebody else leads to, and that chain. Built-in chains are swept by ``jumps``."""
+    """Leftovers which a chain of others leads to, and that chain. Chains that may have our jumps, ``jumps`` sweeps."""
     held: dict[str, str] = {}
     if not leftovers:
         return held
+    swept = {*current.policies, *leftovers, *(jump.parent for jump in wanted.jumps)}
     for chain, rules in current.chains.items():
-        if chain in current.policies or chain in leftovers:
+        if chain in swept:
             continue
         known = wanted.chains.get(chain)
         if known is not None and not known.exists_only:

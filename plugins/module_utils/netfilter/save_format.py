@@ -75,6 +75,9 @@ def _declare(chains: dict[str, list[str]], policies: dict[str, str], line: str, 
     fields = line[1:].split(" ")
     if not table or len(fields) < 2:
         raise SaveFormatError(f"not a chain declaration: {line[:200]!r}")
+    if '"' in fields[0]:
+        # The tools allow it, but then cannot say where a rule for it ends.
+        raise SaveFormatError(f"table {table}: the name of chain {fields[0]} has a quote in it; rename that chain")
     chains.setdefault(fields[0], [])
     if fields[1] != "-":
         policies[fields[0]] = fields[1]

@@ -16,7 +16,7 @@ Only chains that are ours in full are declared (declaring a chain empties it); c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import target_of
@@ -48,17 +48,14 @@ def transactions(plan: FamilyPlan, batch: int | None = None) -> list[Transaction
     for table in sorted((table for table in plan.tables if table), key=lambda table: _ORDER.get(table.table, 9)):
         prepared, now = _split_writes(table, batch)
         for part in prepared:
-            before.append(_transaction([(table.table, list(_chain_lines(part, ())))]))
-        late: list[Sequence[str]] = []
+            before.append(_transaction([(table.table, list(_table_lines(part, (), ())))]))
         removals = list(table.removals)
         if batch is not None and len(removals) > batch:
-            late = list(_slices(_roots_first(table.removals), batch))
+            behind += [_transaction([(table.table, lines)]) for lines in _late_removals(table.removals, batch)]
             removals = []
         lines = list(_table_lines(now, removals, table.parents))
         if lines:
             switch.append((table.table, lines))
-        for names in late:
-            behind.append(_transaction([(table.table, list(_chain_lines((), names)))]))
     return before + ([_transaction(switch)] if switch else []) + behind
 
 
@@ -84,10 +81,6 @@ def _table_lines(writes: Sequence[ChainWrite], removals: Sequence[str], parents:
     yield from (f"-X {name}" for name in removals)
 
 
-def _chain_lines(writes: Sequence[ChainWrite], removals: Sequence[str]) -> Iterator[str]:
-    return _table_lines(writes, removals, ())
-
-
 def parent_edit(edit: ParentEdit) -> tuple[list[str], list[tuple[int, str]]]:
     """What to delete (texts) and what to insert then (1-based position, text) for one chain of others."""
     left = [rule for rule in edit.before if rule not in edit.going]
@@ -111,21 +104,35 @@ def _split_writes(table: TablePlan, batch: int | None) -> tuple[list[Sequence[Ch
 
 def _leaves_first(writes: Sequence[ChainWrite]) -> list[ChainWrite]:
     """New chains so that each stands behind the new chains it leads to."""
-    known = {write.chain.name: write for write in writes}
-    heights = _heights({name: write.chain.rules for name, write in known.items()})
+    heights = _heights(_below({write.chain.name: write.chain.rules for write in writes}))
     return sorted(writes, key=lambda write: heights[write.chain.name])
 
 
-def _roots_first(chains: dict[str, Sequence[str]]) -> list[str]:
-    heights = _heights(chains)
-    return sorted(chains, key=lambda name: -heights[name])
+def _late_removals(chains: dict[str, Sequence[str]], batch: int) -> Iterator[list[str]]:
+    """The lines of each batch that deletes unreachable chains, roots first."""
+    below = _below(chains)
+    heights = _heights(below)
+    order = sorted(chains, key=lambda name: -heights[name])
+    batch_of = {name: at // batch for at, name in enumerate(order)}
+    # Only in a loop (a kernel may hold one that nothing leads to) does a later chain lead to an earlier one.
+    looping: dict[int, list[str]] = {}
+    for name in order:
+        for number in {batch_of[target] for target in below[name]}:
+            if number < batch_of[name]:
+                looping.setdefault(number, []).append(name)
+    for number, names in enumerate(_slices(order, batch)):
+        yield [*(f":{name} - [0:0]" for name in (*looping.get(number, ()), *names)), *(f"-X {name}" for name in names)]
 
 
-def _heights(chains: dict[str, Sequence[str]]) -> dict[str, int]:
-    """How many levels of these chains hang below each of them. Without recursion: a kernel may hold any depth."""
-    below = {name: {target for target in map(target_of, rules) if target in chains} for name, rules in chains.items()}
+def _below(chains: Mapping[str, Sequence[str]]) -> dict[str, set[str]]:
+    """Which of these chains each of them leads to."""
+    return {name: {target for target in map(target_of, rules) if target in chains} for name, rules in chains.items()}
+
+
+def _heights(below: Mapping[str, set[str]]) -> dict[str, int]:
+    """How many levels of chains hang below each of them. Without recursion: a kernel may hold any depth."""
     heights: dict[str, int] = {}
-    for start in chains:
+    for start in below:
         stack = [start]
         while stack:
             name = stack[-1]

@@ -8,9 +8,10 @@ Only what the plan touched is restored, from what was read before it; whatever o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Chain, Tables
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.canonical import same_rule
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Chain, Tables, target_of
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import (
     EMPTY_TABLE,
     ChainWrite,
@@ -23,32 +24,66 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.transactio
 
 def undo(plan: FamilyPlan, now: Tables) -> FamilyPlan:
     """The plan that leads from ``now`` to what was there before ``plan``. False where nothing is to be done."""
-    return FamilyPlan(plan.family, [_undo_table(table, now) for table in plan.tables], [])
+    warnings: list[str] = []
+    return FamilyPlan(plan.family, [_undo_table(table, now, plan.family, warnings) for table in plan.tables], warnings)
 
 
-def _undo_table(plan: TablePlan, now: Tables) -> TablePlan:
+def _undo_table(plan: TablePlan, now: Tables, family: str, warnings: list[str]) -> TablePlan:
     chains = now.get(plan.table, EMPTY_TABLE).chains
-    writes = []
+    parents = [_undo_parent(edit, chains.get(edit.parent, []), family) for edit in plan.parents]
+    after: dict[str, Sequence[str]] = {**chains, **{edit.parent: edit.after for edit in parents}}
+    old: dict[str, Sequence[str]] = dict(plan.removals)
     removals: dict[str, Sequence[str]] = {}
-    before = {write.chain.name: write.before for write in plan.writes}
-    before.update(plan.removals)
-    for name, rules in before.items():
-        current = chains.get(name)
-        if rules is None:
-            if current is not None:
-                removals[name] = current
-        elif current is None or list(current) != list(rules):
-            writes.append(ChainWrite(Chain(name, rules), current))
-    parents = [_undo_parent(edit, chains.get(edit.parent, [])) for edit in plan.parents]
-    return TablePlan(plan.table, writes, removals, [edit for edit in parents if list(edit.before) != list(edit.after)])
+    for chain, before in plan.writes:
+        if before is not None:
+            old[chain.name] = before
+        elif chain.name in chains and not (chain.exists_only and _filled(chain, after[chain.name])):
+            removals[chain.name] = chains[chain.name]
+    after.update(old)
+    for held, user in _users(removals, after).items():
+        warnings.append(f"{family} {plan.table}: {held} was not there before but stays, empty: "
+                        f"{user} has a rule for it")
+        old[held] = ()
+        del removals[held]
+    writes = [ChainWrite(Chain(name, rules), chains.get(name)) for name, rules in old.items()
+              if name not in chains or list(chains[name]) != list(rules)]
+    # A chain that goes or is emptied takes our jumps in it along.
+    edits = [edit for edit in parents if edit.parent not in removals and edit.parent not in old
+             and list(edit.before) != list(edit.after)]
+    return TablePlan(plan.table, writes, removals, edits)
 
 
-def _undo_parent(edit: ParentEdit, now: Sequence[str]) -> ParentEdit:
+def _filled(chain: Chain, rules: Sequence[str]) -> bool:
+    """Whether somebody has put rules into a chain that was only made for him."""
+    return any(rule not in chain.rules for rule in rules)
+
+
+def _users(removals: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The chains of ``removals`` that somebody has made a rule for meanwhile, and the chain that has it."""
+    if not removals:
+        return {}
+    return {target: chain for chain, rules in after.items() if chain not in removals
+            for target in map(target_of, rules) if target in removals}
+
+
+def _undo_parent(edit: ParentEdit, now: Sequence[str], family: str) -> ParentEdit:
     touched = edit.going | {rule for _at, rule in parent_edit(edit)[1]}
-    others = [rule for rule in now if rule not in touched]
-    if others == [rule for rule in edit.before if rule not in touched]:
-        after = list(edit.before)
-    else:
-        # Somebody changed the chain meanwhile: our rules go back to its head, in their old order.
-        after = [rule for rule in edit.before if rule in touched] + others
-    return ParentEdit(edit.parent, now, after, frozenset(rule for rule in now if rule in touched))
+
+    def ours(rule: str) -> bool:
+        # The kernel may print a rule in another spelling than the one that was written.
+        return rule in touched or any(target_of(rule) == target_of(one) and same_rule(rule, one, family)
+                                      for one in touched)
+
+    others = [rule for rule in now if not ours(rule)]
+    after: list[str] = []
+    at = 0
+    for rule in edit.before:
+        if ours(rule):
+            after.append(rule)
+        elif rule in others[at:]:
+            # Ours go back behind the rules that they stood behind, whatever else was added or removed meanwhile.
+            end = others.index(rule, at) + 1
+            after += others[at:end]
+            at = end
+    after += others[at:]
+    return ParentEdit(edit.parent, now, after, frozenset(rule for rule in now if ours(rule)))

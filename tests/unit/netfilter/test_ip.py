@@ -19,7 +19,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ip import 
     single,
 )
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import IPV4, IPV6
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 
@@ -140,6 +140,7 @@ def test_networks_hold_what_they_should(
     expected = ipaddress.ip_network(f"{address}/{length}", strict=False)
     assert network.text == str(expected)
     other = data.draw(st.ip_addresses(v=address.version))
+    assume(getattr(other, "ipv4_mapped", None) is None)  # is read as IPv4
     assert network.has(parse_address(str(other))) == (other in expected)
     assert network.has(parse_address(str(address)))
 

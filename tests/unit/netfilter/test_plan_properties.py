@@ -10,10 +10,12 @@ from collections import Counter
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Chain, Table, TableDesired, Tables
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import FamilyPlan, plan_family
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.undo import undo
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
-from support.kernel_model import BUILT_IN, Kernel, reachable, target
+from support.kernel_model import BUILT_IN, Kernel, ModelError, reachable, target
 from unit.netfilter.states import ENTRIES, World, kernel, our_name, saved, steps, worlds
+
+MANY = settings(max_examples=400)
 
 
 def applied(world: World) -> tuple[Tables, FamilyPlan]:
@@ -27,6 +29,7 @@ def applied(world: World) -> tuple[Tables, FamilyPlan]:
 
 # --- what the plan leads to ---
 
+@MANY
 @given(worlds())
 def test_applied_plan_leaves_nothing_to_do(world: World) -> None:
     after, plan = applied(world)
@@ -35,6 +38,7 @@ def test_applied_plan_leaves_nothing_to_do(world: World) -> None:
     assert again.warnings == plan.warnings
 
 
+@MANY
 @given(worlds())
 def test_applied_plan_gives_every_wanted_chain(world: World) -> None:
     after, _plan = applied(world)
@@ -52,6 +56,7 @@ def _in_order(rules: list[str], chain: Chain) -> object:
     return Counter(rules[:body]), Counter(rules[body:])
 
 
+@MANY
 @given(worlds())
 def test_applied_plan_gives_every_wanted_jump_once_and_no_other_to_our_entries(world: World) -> None:
     after, _plan = applied(world)
@@ -61,6 +66,7 @@ def test_applied_plan_gives_every_wanted_jump_once_and_no_other_to_our_entries(w
             assert Counter(found) == Counter(saved(jump.rule) for jump in wanted.jumps if jump.parent == parent)
 
 
+@MANY
 @given(worlds())
 def test_what_stays_of_ours_is_empty_used_by_others_and_warned_about(world: World) -> None:
     after, plan = applied(world)
@@ -74,6 +80,7 @@ def test_what_stays_of_ours_is_empty_used_by_others_and_warned_about(world: Worl
                 assert any(f"{name}: {chain} is no longer needed" in warning for warning in plan.warnings)
 
 
+@MANY
 @given(worlds())
 def test_f002_f041_rules_chains_and_policies_of_others_stay_as_they_are(world: World) -> None:
     after, _plan = applied(world)
@@ -107,6 +114,7 @@ def _is_ours(rule: str, after: Table) -> bool:
 
 # --- on the way ---
 
+@MANY
 @given(worlds())
 def test_packets_see_the_old_or_the_new_rules_of_a_table_after_every_commit(world: World) -> None:
     after, plan = applied(world)
@@ -122,6 +130,7 @@ def test_packets_see_the_old_or_the_new_rules_of_a_table_after_every_commit(worl
                 assert seen == reachable(after[name])
 
 
+@MANY
 @given(worlds())
 def test_f020_only_chains_of_ours_are_declared_and_each_once_in_a_block(world: World) -> None:
     _after, plan = applied(world)
@@ -138,15 +147,54 @@ def test_f020_only_chains_of_ours_are_declared_and_each_once_in_a_block(world: W
 
 # --- and back ---
 
-@settings(max_examples=200)
-@given(worlds(), st.data())
-def test_undo_after_any_number_of_commits_brings_back_exactly_the_old_state(world: World, data: st.DataObject) -> None:
+@st.composite
+def interrupted(draw: st.DrawFn) -> tuple[World, FamilyPlan, Kernel]:
+    """A node, the plan for it, and the node after any number of the plan's commits."""
+    world = draw(worlds())
     plan = plan_family(world.current, world.desired)
     node = kernel(world.current)
     forward = steps(plan, world.batch)
-    for block in forward[:data.draw(st.integers(0, len(forward)), "commits before the failure")]:
+    for block in forward[:draw(st.integers(0, len(forward)))]:
         node.restore_block(block)
-    for block in steps(undo(plan, node.tables), world.batch):
+    return world, plan, node
+
+
+@MANY
+@given(interrupted())
+def test_undo_after_any_number_of_commits_brings_back_exactly_the_old_state(
+        case: tuple[World, FamilyPlan, Kernel]) -> None:
+    world, plan, node = case
+    back = undo(plan, node.tables)
+    for block in steps(back, world.batch):
         node.restore_block(block)
     assert {name: node.tables[name] for name in world.current} == world.current
+    assert back.warnings == []
+    assert not undo(plan, node.tables)
+
+
+@MANY
+@given(interrupted(), st.data())
+def test_undo_keeps_what_others_added_meanwhile(case: tuple[World, FamilyPlan, Kernel], data: st.DataObject) -> None:
+    world, plan, node = case
+    name = data.draw(st.sampled_from(sorted(world.desired.tables)))
+    there = node.tables[name].chains
+    # In any chain that is not ours, for any chain that the plan has made or found there.
+    parent = data.draw(st.sampled_from(sorted(chain for chain in there if not our_name(chain))))
+    to = data.draw(st.sampled_from(sorted(chain for chain in there if our_name(chain)) + ["RETURN"]))
+    added = f"-s 203.0.113.9/32 -j {to}"
+    old = world.current[name].chains
+    try:
+        node.restore(f"*{name}\n-I {parent} {data.draw(st.integers(1, len(there[parent]) + 1))} {added}\nCOMMIT\n")
+        if parent in old and (to in old or not our_name(to)):
+            kernel(world.current).restore(f"*{name}\n-A {parent} {added}\nCOMMIT\n")
+    except ModelError:
+        reject()  # a loop, now or in the old state
+    back = undo(plan, node.tables)
+    for block in steps(back, world.batch):
+        node.restore_block(block)
+    after = node.tables[name].chains
+    assert after[parent].count(added) == 1
+    assert {chain: [rule for rule in rules if rule != added] for chain, rules in after.items()} == {
+        **old, parent: old.get(parent, []), **({to: old.get(to, [])} if our_name(to) else {})}
+    assert bool(back.warnings) == (our_name(to) and to not in old)
     assert not undo(plan, node.tables)
