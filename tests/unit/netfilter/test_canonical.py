@@ -125,6 +125,9 @@ def test_f017_neighbouring_shares_are_different(number: int) -> None:
     # What a match with a memory sees depends on what stands before it.
     ("-m recent --set -m set --match-set S src", "-m set --match-set S src -m recent --set"),
     ("-p tcp --dport 53 -m recent --set", "-p tcp -m recent --set --dport 53"),
+    ("-m statistic --mode nth --every 2 --packet 0 -m set --match-set S src",
+     "-m set --match-set S src -m statistic --mode nth --every 2 --packet 0"),
+    ("-m limit --limit 5/min -m set --match-set S src", "-m set --match-set S src -m limit --limit 5/min"),
 ])
 def test_other_values_are_another_rule(one: str, other: str) -> None:
     for family in FAMILIES:

@@ -98,7 +98,7 @@ def test_no_tables_are_no_text() -> None:
     ('-m comment --comment "-j B" -j A', "A"), ('-m comment --comment "x -j B"', ""),
     ('-m comment --comment "a\\" -j B" -j A', "A"), ("-m comment --comment x-j -j A", "A"),
     ("-j DNAT --to-destination 10.0.0.1:80", "DNAT"), ('-j LOG --log-prefix "-j X "', "LOG"),
-    ("-m comment --comment -j -j A", "A"),
+    ("-m comment --comment -j -j A", "A"), ("-m comment --comment x-j -m mark --mark 0x1", ""),
 ])
 def test_target_of_a_rule_is_not_taken_from_a_comment(rule: str, target: str) -> None:
     assert target_of(rule) == target
