@@ -55,6 +55,21 @@ options:
       - Read the kernel again after writing, and restore the old state if it did not become the desired one.
     type: bool
     default: true
+  diff_limit:
+    description:
+      - How many lines of difference to show of a table. Beyond, its entry in RV(ignore:diff) is a summary with counts,
+        so that the first load of a large cluster does not return megabytes. V(0) shows everything.
+    type: int
+    default: 5000
+attributes:
+  check_mode:
+    support: full
+    details: No command that writes is run. The result is the same as that of the real run.
+  diff_mode:
+    support: full
+    details: One entry per family and table that changes, with only what changes, and one for the sets of a family.
+  platform:
+    platforms: linux
 requirements:
   - Python 3.9 on the node, and nothing but its standard library
   - C(iptables) on the node, 1.8.7 or later, either backend

@@ -5,9 +5,14 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.metal.nodenet.plugins.module_utils.apply import ReconcileError, Target
+from ansible_collections.metal.nodenet.plugins.module_utils.clock import Clock
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.backend import (
     AUTO,
     Handle,
@@ -15,10 +20,11 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.backend im
     open_family,
 )
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import BackendError, NetfilterError
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ipset import Ipset
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.iptables import BACKENDS, Iptables
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import FAMILIES, IPV4, Desired, Tables
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.snapshot import gathered, rendered
-from ansible_collections.metal.nodenet.plugins.module_utils.reconcile import Clock, Hooks, Target, reconcile
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.snapshot import gathered, rendered, set_text
+from ansible_collections.metal.nodenet.plugins.module_utils.reconcile import Hooks, reconcile
 
 STATES = ("present", "absent", "rendered", "gathered")
 
@@ -32,13 +38,13 @@ def common_arguments() -> dict[str, dict[str, Any]]:
         "lock_timeout": {"type": "int", "default": 10},
         "takeover": {"type": "bool", "default": False},
         "verify": {"type": "bool", "default": True},
+        "diff_limit": {"type": "int", "default": 5000},
     }
 
 
 class Manager(NamedTuple):
-    """What a module brings: its tables, its desired state, its leftovers, its part in a run."""
+    """What a module brings: its desired state, its leftovers, its part in a run."""
 
-    tables: Sequence[str]
     #: (family, its tools or None where there is no node) to the state that should be.
     desired: Callable[[str, Iptables | None], Desired]
     #: (family, what was read) to the state that has none of ours.
@@ -48,30 +54,74 @@ class Manager(NamedTuple):
     warnings: Sequence[str]
 
 
-def run(params: dict[str, Any], check_mode: bool, manager: Manager, warn: Callable[[str], None]) -> dict[str, Any]:
-    """Carry out ``state`` and return the module's result; warnings go to ``warn``. Raises ``NetfilterError``."""
-    warnings: list[str] = []
+def carry_out(module: AnsibleModule, tables: Sequence[str], build: Callable[[dict[str, Any]], Manager]) -> None:
+    """The ``main()`` of every module: run, and turn every error into one message.
+
+    ``tables``: those that the module has chains in. ``build`` makes a manager of the parameters.
+    """
+    # A run makes hundreds of thousands of small objects and no cycles, and then the process ends.
+    gc.disable()
     try:
-        return _run(params, check_mode, manager, warnings)
+        result = run(module.params, module.check_mode, tables, build, module.warn)
+    except ReconcileError as error:
+        module.fail_json(msg=str(error), **error.details)
+    except (NetfilterError, ValueError) as error:
+        module.fail_json(msg=str(error), changed=False)
+    module.exit_json(**result)
+
+
+def run(params: dict[str, Any], check_mode: bool, tables: Sequence[str],
+        build: Callable[[dict[str, Any]], Manager], warn: Callable[[str], None]) -> dict[str, Any]:
+    """Carry out ``state`` and return the module's result; warnings go to ``warn``.
+
+    Raises ``NetfilterError``, and what ``build`` raises for bad input.
+    """
+    if params["lock_timeout"] < 1:
+        raise NetfilterError(f"lock_timeout: {params['lock_timeout']} is not a number of seconds from 1 on")
+    if params["diff_limit"] < 0:
+        raise NetfilterError(f"diff_limit: {params['diff_limit']} is not a number of lines")
+    if params["state"] == "rendered":
+        manager = build(params)
+        return _with_warnings(manager, [], warn, lambda _warnings: _rendered(params, manager))
+    clock = Clock()
+    warnings: list[str] = []
+    with ThreadPoolExecutor(max_workers=1) as reader:
+        # The save tool takes its time on a large node, and so does reading a large cluster.
+        reading = reader.submit(_read_node, params, tables, warnings, clock)
+        with clock.phase("input"):
+            manager = build(params)
+        handles = reading.result()
+    return _with_warnings(manager, warnings, warn,
+                          lambda found: _run(params, check_mode, manager, handles, found, clock))
+
+
+def _with_warnings(manager: Manager, warnings: list[str], warn: Callable[[str], None],
+                   action: Callable[[list[str]], dict[str, Any]]) -> dict[str, Any]:
+    """Say what was found, whether the action succeeds or not."""
+    try:
+        return action(warnings)
     finally:
         for warning in dict.fromkeys([*manager.warnings, *warnings]):
             warn(warning)
 
 
-def _run(params: dict[str, Any], check_mode: bool, manager: Manager, warnings: list[str]) -> dict[str, Any]:
-    if params["lock_timeout"] < 1:
-        raise NetfilterError(f"lock_timeout: {params['lock_timeout']} is not a number of seconds from 1 on")
-    if params["state"] == "rendered":
-        return _rendered(params, manager)
-    clock = Clock()
+def _read_node(params: dict[str, Any], tables: Sequence[str], warnings: list[str], clock: Clock) -> list[Handle]:
     with clock.phase("read"):
-        handles = _open(params, manager.tables, warnings)
+        handles = _open(params, tables, warnings)
     warnings += [notice for handle in handles for notice in handle.dump.notices]
+    return handles
+
+
+def _run(params: dict[str, Any], check_mode: bool, manager: Manager, handles: list[Handle], warnings: list[str],
+         clock: Clock) -> dict[str, Any]:
     if params["state"] == "gathered":
         return _gathered(handles, manager, clock)
     with clock.phase("render"):
-        targets = [Target(handle, _wanted(params["state"], handle, manager)) for handle in handles]
-    outcome = reconcile(targets, check_mode=check_mode, verify=params["verify"], hooks=manager.hooks(), clock=clock)
+        wanted = [_wanted(params["state"], handle, manager) for handle in handles]
+    with clock.phase("read"):
+        targets = _targets(handles, wanted)
+    outcome = reconcile(targets, check_mode=check_mode, verify=params["verify"],
+                        diff_limit=params["diff_limit"], hooks=manager.hooks(), clock=clock)
     warnings += outcome.warnings
     return outcome.result()
 
@@ -81,15 +131,33 @@ def _wanted(state: str, handle: Handle, manager: Manager) -> Desired:
     return manager.desired(family, handle.tool) if state == "present" else manager.nothing(family, handle.dump.tables)
 
 
+def _targets(handles: Sequence[Handle], wanted: Sequence[Desired]) -> list[Target]:
+    """What was read with what should be. Sets know no backend: only the first handle of a family has them."""
+    ipset = Ipset()
+    targets: list[Target] = []
+    for handle, desired in zip(handles, wanted):
+        if any(target.desired.family == desired.family for target in targets):
+            desired = desired._replace(sets=(), owned_sets=frozenset())
+        target = Target(handle, desired, {}, ipset)
+        targets.append(target._replace(sets=ipset.read(target.set_names, needed=bool(desired.sets))))
+    return targets
+
+
 def _rendered(params: dict[str, Any], manager: Manager) -> dict[str, Any]:
-    families = params["families"] or FAMILIES
-    return {"changed": False,
-            "rendered": {family: rendered(manager.desired(family, None)) for family in families}}
+    states = [manager.desired(family, None) for family in params["families"] or FAMILIES]
+    out: dict[str, Any] = {state.family: rendered(state) for state in states}
+    sets = {one.name: set_text(one.name, one.type, one.maxelem, one.members) for state in states for one in state.sets}
+    return {"changed": False, "rendered": {**out, "sets": sets} if sets else out}
 
 
 def _gathered(handles: Sequence[Handle], manager: Manager, clock: Clock) -> dict[str, Any]:
-    found = {handle.label: gathered(handle.dump.tables, manager.nothing(handle.tool.family, handle.dump.tables))
-             for handle in handles}
+    nothing = [manager.nothing(handle.tool.family, handle.dump.tables) for handle in handles]
+    found: dict[str, Any] = {handle.label: gathered(handle.dump.tables, ours)
+                             for handle, ours in zip(handles, nothing)}
+    sets = {name: set_text(name, state.type, state.maxelem, state.members)
+            for target in _targets(handles, nothing) for name, state in sorted(target.sets.items())}
+    if sets:
+        found["sets"] = sets
     return {"changed": False, "gathered": found, "timings": clock.timings}
 
 

@@ -30,15 +30,6 @@ description:
 extends_documentation_fragment:
   - metal.nodenet.netfilter
   - ansible.builtin.action_common_attributes
-attributes:
-  check_mode:
-    support: full
-    details: No command that writes is run. The result is the same as that of the real run.
-  diff_mode:
-    support: full
-    details: One entry per family and table that changes, with only what changes.
-  platform:
-    platforms: linux
 options:
   cluster:
     description:
@@ -278,13 +269,12 @@ failed_command:
 
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.nat import KubeNat  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import NetfilterError  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.reconcile import ReconcileError  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.states import common_arguments, run  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.kube.ownership import TABLES  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.states import carry_out, common_arguments  # noqa: E402
 
 
 def main() -> None:
-    """Read the arguments, run, and turn every error into one message."""
+    """Read the arguments and run."""
     detect_local = {
         "mode": {"type": "str", "choices": ["cluster_cidr", "node_cidr", "bridge_interface", "interface_prefix"],
                  "default": "cluster_cidr"},
@@ -321,14 +311,7 @@ def main() -> None:
                      ("state", "rendered", ("cluster", "services"), True)],
         supports_check_mode=True,
     )
-    try:
-        kube = KubeNat(module.params)
-        result = run(module.params, module.check_mode, kube.manager(), module.warn)
-    except ReconcileError as error:
-        module.fail_json(msg=str(error), **error.details)
-    except (NetfilterError, ValueError) as error:
-        module.fail_json(msg=str(error), changed=False)
-    module.exit_json(**result)
+    carry_out(module, TABLES, lambda params: KubeNat(params).manager())
 
 
 if __name__ == "__main__":

@@ -139,7 +139,7 @@ def test_conntrack_cleanup_can_be_left_out(filled: Node) -> None:
 def test_flows_go_only_after_the_rules_are_in(filled: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     flow(filled, "10.96.0.10", "10.244.1.5:5353")
     with_failing = {**dns("10.244.2.5"), "lock_timeout": 1}
-    monkeypatch.setattr("ansible_collections.metal.nodenet.plugins.module_utils.reconcile.transactions", _refuse)
+    monkeypatch.setattr("ansible_collections.metal.nodenet.plugins.module_utils.apply.transactions", _refuse)
     result = filled.module(**with_failing)
     assert result["failed"]
     assert flows(filled) == ["10.96.0.10:53 > 10.244.1.5"]

@@ -139,3 +139,21 @@ def test_a_large_load_is_cut_into_restores_and_gives_the_same(tmp_path: Path, ku
     kube_node.four_ways(services=services[:3], endpoint_slices=slices[:3])
     kube_node.four_ways(state="absent")
     assert ours("".join(kube_node.saves().values())) == []
+
+
+def test_f074_a_long_chain_that_was_edited_is_the_one_that_a_first_load_gives(kube_node: Node) -> None:
+    """Where two services claim one address, the order decides; so every node must have the same one."""
+    def cluster(numbers: list[int]) -> dict[str, Any]:
+        names = [f"s{number}" for number in numbers]
+        return {"services": [service(name=name, clusterIP=f"10.96.1.{number}") for name, number in zip(names, numbers)],
+                "endpoint_slices": [endpoint_slice(f"10.244.1.{number}", name=name, service_name=name)
+                                    for name, number in zip(names, numbers)]}
+
+    second = cluster([*range(1, 50), *range(52, 150)])
+    kube_node.four_ways(**cluster([*range(1, 140)]), backend=kube_node.backend)
+    edited = kube_node.four_ways(**second)
+    assert edited["plan"]["chains"]["changed"] == 1
+    after_edit = kube_node.saves()
+    kube_node.four_ways(state="absent")
+    kube_node.four_ways(**second, backend=kube_node.backend)
+    assert kube_node.saves() == after_edit

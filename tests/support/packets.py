@@ -46,16 +46,16 @@ class Wire:
     def __init__(self, node: Node, pods: int) -> None:
         self.node = node
         self.pods = [f"10.244.{number}.5" for number in range(1, pods + 1)]
-        self._client = Node(node.backend)
-        self._pods = [Node(node.backend) for _pod in self.pods]
+        self.client = Node(node.backend)
+        self.pod_nodes = [Node(node.backend) for _pod in self.pods]
 
     def __enter__(self) -> Wire:
         self.node.exec("sysctl", "-qw", "net.ipv4.ip_forward=1")
-        self.node.ip("link", "set", "eth0-far", "netns", self._client.name)
-        self._client.ip("addr", "add", "192.0.2.99/24", "dev", "eth0-far")
-        self._client.ip("link", "set", "eth0-far", "up")
-        self._client.ip("route", "add", "default", "via", "192.0.2.11")
-        for number, (pod, address) in enumerate(zip(self._pods, self.pods)):
+        self.node.ip("link", "set", "eth0-far", "netns", self.client.name)
+        self.client.ip("addr", "add", "192.0.2.99/24", "dev", "eth0-far")
+        self.client.ip("link", "set", "eth0-far", "up")
+        self.client.ip("route", "add", "default", "via", "192.0.2.11")
+        for number, (pod, address) in enumerate(zip(self.pod_nodes, self.pods)):
             self.node.ip("link", "add", f"pod{number}", "type", "veth", "peer", "name", "eth0", "netns", pod.name)
             self.node.ip("addr", "add", "169.254.1.1/32", "dev", f"pod{number}")
             self.node.ip("link", "set", f"pod{number}", "up")
@@ -67,7 +67,7 @@ class Wire:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        for one in (self._client, *self._pods):
+        for one in (self.client, *self.pod_nodes):
             one.close()
 
     @contextmanager
@@ -75,7 +75,7 @@ class Wire:
         """Every pod answers its own address on this port."""
         servers = [subprocess.Popen(
             ["ip", "netns", "exec", pod.name, sys.executable, "-c", _SERVER, address, str(port)],
-            stdout=subprocess.PIPE) for pod, address in zip(self._pods, self.pods)]
+            stdout=subprocess.PIPE) for pod, address in zip(self.pod_nodes, self.pods)]
         try:
             for server in servers:
                 assert server.stdout is not None
@@ -91,5 +91,5 @@ class Wire:
     def ask_udp(self, address: str, port: int, source_port: int, seconds: float = 1.0) -> str | None:
         """Who answers the client there; None for nobody."""
         time.sleep(0.05)
-        answer = self._client.exec(sys.executable, "-c", _CLIENT, address, str(port), str(source_port), str(seconds))
+        answer = self.client.exec(sys.executable, "-c", _CLIENT, address, str(port), str(source_port), str(seconds))
         return answer.strip() or None

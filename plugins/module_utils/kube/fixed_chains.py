@@ -92,4 +92,6 @@ def jumps(options: ProxyOptions, table: str) -> tuple[Jump, ...]:
     rules: Sequence[JumpRule] = options.layout.jumps.get(table, ())
     if options.provide_mark_drop and table == "filter":
         rules = (*FIREWALL_JUMPS, *rules)
-    return tuple(Jump(jump.parent, jump.rule, HEAD, ranked=jump.target != names.FIREWALL) for jump in rules)
+    # Calico's jump from POSTROUTING is the last rule, so ours goes before it; the others stay before ours.
+    return tuple(Jump(jump.parent, jump.rule, HEAD, ranked=jump.target != names.FIREWALL,
+                      yields=jump.target != names.POSTROUTING) for jump in rules)

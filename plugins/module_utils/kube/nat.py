@@ -16,7 +16,6 @@ from ansible_collections.metal.nodenet.plugins.module_utils.kube.layout import L
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.objects import Cluster, Node, read_cluster
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.opponents import describe, opponents
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.options import ProxyOptions
-from ansible_collections.metal.nodenet.plugins.module_utils.kube.ownership import TABLES
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.rules import desired, nothing
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.stale import stale_flows
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.titles import titles
@@ -54,7 +53,7 @@ class KubeNat:
 
     def manager(self) -> Manager:
         """What ``states.run`` asks for."""
-        return Manager(TABLES, self._desired, self._nothing, self._hooks, self.warnings)
+        return Manager(self._desired, self._nothing, self._hooks, self.warnings)
 
     def _local_addresses(self) -> list[str]:
         given = self._params["node_addresses"]

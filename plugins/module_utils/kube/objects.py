@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ansible_collections.metal.nodenet.plugins.module_utils.kube.fields import Item, ObjectError
+from ansible_collections.metal.nodenet.plugins.module_utils.kube.fields import Item
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.layout import Layout
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.services import PortKey, ServicePort, read_service
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.slices import Endpoint, read_slice
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ip import Address, parse_address
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import FAMILIES
+from ansible_collections.metal.nodenet.plugins.module_utils.objects import ObjectError
 
 __all__ = ["Cluster", "Endpoint", "Node", "ObjectError", "PortKey", "ServicePort", "node_warnings", "read_cluster"]
 

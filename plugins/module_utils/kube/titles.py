@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import re
-
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Tables
+from collections.abc import Mapping, Sequence
 
 _HASHED = re.compile(r"KUBE-(?:SVC|SVL|SEP|FW|EXT|XLB)-")
 #: The first word with a slash in it is the service port, whatever the sentence around it.
@@ -15,12 +14,10 @@ _SERVICE = re.compile(r'--comment "(?:[^"/]* )?([^" /]+/[^" ]+)')
 _TO = re.compile(r" --to-destination (\S+)")
 
 
-def titles(current: Tables) -> dict[str, str]:
-    """Chain name to ``namespace/name:port`` (and the endpoint), for the hashed chains in ``nat``."""
+def titles(removals: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Chain name to ``namespace/name:port`` (and the endpoint), for those with a hashed name."""
     out: dict[str, str] = {}
-    if "nat" not in current:
-        return out
-    for name, rules in current["nat"].chains.items():
+    for name, rules in removals.items():
         if not _HASHED.match(name):
             continue
         text = "\n".join(rules)

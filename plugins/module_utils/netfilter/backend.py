@@ -19,11 +19,11 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.iptables i
     NFT,
     Iptables,
     base_name,
-    find_tool,
     tool_version,
 )
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import FAMILIES, IPV4
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_format import Dump
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.tools import find_tool
 
 AUTO = "auto"
 

@@ -11,6 +11,7 @@ maps all of them to the same value. It is only asked about texts that differ.
 from __future__ import annotations
 
 import functools
+import re
 import socket
 from typing import Callable, NamedTuple
 
@@ -68,6 +69,7 @@ _REJECT = {True: "icmp-port-unreachable", False: "icmp6-port-unreachable"}
 _REJECT_ALIASES = {"port-unreach": "icmp6-port-unreachable", "icmp6-port-unreachable": "icmp6-port-unreachable"}
 _ALL_ONES = {True: "255.255.255.255", False: "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"}
 _PROBABILITY_ONE = 1 << 31
+_RULE_ID = re.compile(r"cali:[A-Za-z0-9_-]{16}").fullmatch
 
 
 @functools.lru_cache(maxsize=65536)
@@ -81,7 +83,7 @@ def meanings(rule: str, family: str) -> tuple[Meaning, ...]:
     matches = [_match(name, options, v4) for name, options in parsed.matches]
     counters = frozenset(value for match in matches if match.name == "nfacct"
                          for _name, _negated, values in match.options for value in values)
-    kept = [match for match in matches if match.name != "nfacct" and not _says_nothing(match)]
+    kept = [match for match in matches if match.name != "nfacct" and not _says_nothing(match) and not _is_id(match)]
     target = _target(parsed.target, v4) if parsed.target else None
     return tuple(Meaning(head, _ordered(kept), target, counters) for head in _heads(parsed.head))
 
@@ -251,6 +253,11 @@ def _ordered(matches: list[Match]) -> tuple[Match, ...]:
 
 def _sort_key(match: Match) -> tuple[str, list[Option]]:
     return match.name, sorted(match.options)
+
+
+def _is_id(match: Match) -> bool:
+    """Felix numbers its rules with a comment, ``cali:`` and a hash: a name of the rule, not a part of it."""
+    return match.name == "comment" and any(_RULE_ID(value) for option in match.options for value in option[2])
 
 
 def _says_nothing(match: Match) -> bool:

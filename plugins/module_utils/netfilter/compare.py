@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Callable
 
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.canonical import Meaning, meanings
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.canonical import Meaning, meanings, same_rule
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Chain
 
 
@@ -20,6 +20,8 @@ def same_chain(current: Sequence[str], wanted: Chain, family: str) -> bool:
     """
     if wanted.exists_only:
         return True
+    if wanted.repeats:
+        current = _without_repeats(current, family)
     if wanted.ordered:
         return _same_list(current, wanted.rules, family)
     split = len(wanted.rules) - wanted.tail
@@ -30,8 +32,13 @@ def same_chain(current: Sequence[str], wanted: Chain, family: str) -> bool:
     return _same_bag(current[:kept], body, family) and _same_bag(current[kept:], tail, family)
 
 
+def _without_repeats(rules: Sequence[str], family: str) -> list[str]:
+    """The rules without those that say what the one before them says."""
+    return [rule for index, rule in enumerate(rules) if index == 0 or not same_rule(rule, rules[index - 1], family)]
+
+
 def _same_list(current: Sequence[str], wanted: Sequence[str], family: str) -> bool:
-    if len(current) == len(wanted) and all(map(str.__eq__, current, wanted)):
+    if list(current) == list(wanted):
         return True
     return _compare(current, wanted, family, list)
 
@@ -86,6 +93,8 @@ def _covers(follower: Meaning, rule: Meaning) -> bool:
 
 def changed_rules(before: Sequence[str], after: Sequence[str]) -> tuple[list[str], list[str]]:
     """The rules only in ``before`` and only in ``after``, each in its order. Equal texts cancel one by one."""
+    if not before or not after:
+        return list(before), list(after)
     gone, new = Counter(before), Counter(after)
     gone.subtract(Counter(after))
     new.subtract(Counter(before))

@@ -39,19 +39,26 @@ class FlowSelector(NamedTuple):
     """Flows of one frontend that must go: all of them but those that an endpoint of ``keep`` answers."""
 
     family: str
-    #: Original destination: these addresses, this UDP port.
+    #: Original destination: these addresses, and this UDP port; port 0 means every port of every protocol.
     addresses: frozenset[str]
     port: int
+    #: Port 0 of an endpoint means every port.
     keep: frozenset[Endpoint]
     #: The service, and why, for people.
     service: str
     reason: str
 
+    @property
+    def protocol_name(self) -> str:
+        """``udp`` or ``any``."""
+        return "udp" if self.port else "any"
+
 
 class Flow(NamedTuple):
-    """One UDP flow: who asked what, and who answers."""
+    """One flow: who asked what, and who answers. Ports are 0 where the protocol has none."""
 
     family: str
+    protocol: int
     source: Endpoint
     destination: Endpoint
     answering: Endpoint
@@ -92,8 +99,10 @@ def _by_frontend(selectors: Iterable[FlowSelector]) -> dict[Endpoint, frozenset[
 
 
 def _selected(flow: Flow, wanted: dict[Endpoint, frozenset[Endpoint]]) -> bool:
-    keep = wanted.get(flow.destination)
-    return keep is not None and flow.answering not in keep
+    keep = wanted.get(flow.destination) if flow.protocol == UDP else None
+    if keep is None:
+        keep = wanted.get((flow.destination[0], 0))
+    return keep is not None and not keep & {flow.answering, (flow.answering[0], 0)}
 
 
 def _dump(family: str) -> Iterator[Flow]:
@@ -114,25 +123,24 @@ def _read(family: str, message: bytes) -> Flow | None:
     reply = _tuple(parts.get(_CTA_TUPLE_REPLY, b""))
     if original is None or reply is None:
         return None
+    protocol, source, destination = original
     key = attribute(_CTA_TUPLE_ORIG | _NESTED, parts[_CTA_TUPLE_ORIG])
     for kind in (_CTA_ID, _CTA_ZONE):
         if kind in parts:
             key += attribute(kind, parts[kind])
-    return Flow(family, original[0], original[1], reply[0], key)
+    return Flow(family, protocol, source, destination, reply[1], key)
 
 
-def _tuple(data: bytes) -> tuple[Endpoint, Endpoint] | None:
-    """Source and destination of one direction of a UDP flow; None for other protocols."""
+def _tuple(data: bytes) -> tuple[int, Endpoint, Endpoint] | None:
+    """Protocol, source and destination of one direction of a flow."""
     parts = dict(attributes(data))
     protocol = dict(attributes(parts.get(2, b"")))
-    if protocol.get(1) != bytes([UDP]):
-        return None
     addresses = dict(attributes(parts.get(1, b"")))
     source, destination = addresses.get(1) or addresses.get(3), addresses.get(2) or addresses.get(4)
     if source is None or destination is None:
         return None
-    return ((_text(source), int.from_bytes(protocol[2], "big")),
-            (_text(destination), int.from_bytes(protocol[3], "big")))
+    return (int.from_bytes(protocol.get(1, b""), "big"), (_text(source), int.from_bytes(protocol.get(2, b""), "big")),
+            (_text(destination), int.from_bytes(protocol.get(3, b""), "big")))
 
 
 def _text(packed: bytes) -> str:

@@ -20,6 +20,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan impor
     TablePlan,
 )
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_format import append_line
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.set_plan import SetChange
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.transaction import parent_edit
 
 
@@ -32,22 +33,62 @@ class _Section(NamedTuple):
     after: list[str]
 
 
-def differences(plan: FamilyPlan, titles: dict[str, str] | None = None, label: str = "") -> list[dict[str, str]]:
+def differences(plan: FamilyPlan, titles: dict[str, str] | None = None, label: str = "",
+                limit: int = 0) -> list[dict[str, str]]:
     """Ansible diff entries: ``before_header``, ``after_header``, ``before``, ``after``, per table that changes.
 
     ``titles`` names chains that go (those that stay or come carry their own title); ``label`` is the family as the
-    headers call it.
+    headers call it. A table with more than ``limit`` lines of difference (0: any number) is summed up.
     """
     out = []
     for table in plan.tables:
         if not table:
             continue
-        sections = sorted(_sections(table, titles or {}), key=lambda section: section.chain)
         name = f"{label or plan.family} {table.table}"
+        lines = _size(table)
+        if limit and lines > limit:
+            new = sum(write.before is None for write in table.writes)
+            out.append(_summary(name, lines, limit, f"{new} chains come, {len(table.writes) - new} change, "
+                                                    f"{len(table.removals)} go"))
+            continue
+        sections = sorted(_sections(table, titles or {}), key=lambda section: section.chain)
         out.append({"before_header": name, "after_header": name,
                     "before": "".join(_text(section.heading, section.before) for section in sections),
                     "after": "".join(_text(section.heading, section.after) for section in sections)})
     return out
+
+
+def _size(table: TablePlan) -> int:
+    """About how many lines the difference of a table has."""
+    return (sum(len(write.chain.rules) + len(write.before or ()) for write in table.writes if write.chain.ordered)
+            + sum(map(len, table.removals.values())) + len(table.writes) + len(table.removals))
+
+
+def _summary(name: str, lines: int, limit: int, text: str) -> dict[str, str]:
+    return {"before_header": name, "after_header": name, "before": "",
+            "after": f"# {text}: {lines} lines are more than diff_limit ({limit}) and not shown\n"}
+
+
+def set_differences(changes: Sequence[SetChange], label: str, limit: int = 0) -> list[dict[str, str]]:
+    """One diff entry for the sets of a family: the members that come and go; summed up beyond ``limit`` lines."""
+    if not changes:
+        return []
+    lines = sum(len(change.added) + len(change.removed) for change in changes)
+    if limit and lines > limit:
+        coming, going = (sum(len(part) for part in parts) for parts in (
+            [change.added for change in changes], [change.removed for change in changes]))
+        return [_summary(f"{label} sets", lines, limit, f"{coming} members come, {going} go")]
+    before, after = "", ""
+    for change in changes:
+        heading = f"# set {change.name}" + (" (only the members that differ)" if change.how == "members" else "")
+        old, new = change.before, change.after
+        create_old = [f"create {change.name} {old.type} maxelem {old.maxelem}"] if old and not old.unreadable else []
+        create_new = [f"create {change.name} {new.type} maxelem {new.maxelem}"] if new else []
+        if change.how == "members":
+            create_old = create_new = []
+        before += _text(heading, [*create_old, *(f"add {change.name} {member}" for member in change.removed)])
+        after += _text(heading, [*create_new, *(f"add {change.name} {member}" for member in change.added)])
+    return [{"before_header": f"{label} sets", "after_header": f"{label} sets", "before": before, "after": after}]
 
 
 def _text(heading: str, lines: Sequence[str]) -> str:

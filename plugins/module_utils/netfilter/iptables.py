@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 from collections.abc import Sequence
 
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import (
@@ -21,6 +19,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors imp
 )
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import IPV4, target_of
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_format import Dump, parse
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.tools import run_tool
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.transaction import Transaction
 
 NFT = "nft"
@@ -29,19 +28,11 @@ BACKENDS = (NFT, LEGACY)
 
 LOCK_FILE = "/run/xtables.lock"
 
-#: Where the tools are, besides ``PATH``: an unprivileged login shell often has no sbin.
-_SBIN = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
-
 _LINE = re.compile(r"line:? (\d+)")
 _INCOMPATIBLE = re.compile(r"[Tt]able `?(\w+)'? is incompatible")
 _VERSION = re.compile(r"v(\d+)\.(\d+)(?:\.(\d+))?")
 _PLAIN_TARGETS = frozenset({"ACCEPT", "DROP", "RETURN", ""})
 _EXCERPT_LINES = 20
-
-
-def find_tool(name: str) -> str | None:
-    """The path of a tool, None if the node does not have it."""
-    return shutil.which(name, path=os.environ.get("PATH", "") + ":" + _SBIN)
 
 
 class Iptables:
@@ -53,6 +44,7 @@ class Iptables:
         self.backend = backend
         self.version = version
         self._save, self._restore = paths
+        self._plain = self._save[:-len("-save")]
         self._lock_timeout = lock_timeout
 
     @property
@@ -63,7 +55,7 @@ class Iptables:
     def save(self, tables: Sequence[str]) -> Dump:
         """Read everything. Raises where a table of ``tables`` cannot be shown in full."""
         argv = [self._save]
-        done = _run(argv, None)
+        done = run_tool(argv)
         dump = parse(done.stdout)
         notices = dump.notices + tuple(line.lstrip("# ") for line in done.stderr.splitlines() if line.strip())
         for notice in notices:
@@ -74,36 +66,39 @@ class Iptables:
                     f"({notice}); they were written with nft itself, and reading around them would be a guess")
         return Dump(dump.tables, tuple(dict.fromkeys(notices)))
 
+    def rules_of(self, table: str, chain: str) -> list[str] | None:
+        """The rules of one chain, None where there is no such chain: much less than :meth:`save` on a large node.
+
+        Only for chains that could be read before: one that the tool cannot show counts as not there.
+        """
+        argv = [self._plain, "-w", str(self._lock_timeout), "-t", table, "-S", chain]
+        try:
+            lines = run_tool(argv).stdout.splitlines()
+        except ToolError as error:
+            # Only 1 means that it is not there; the lock and the kernel have codes of their own. iptables-nft 1.8.9
+            # calls a chain that is not there incompatible.
+            if error.rc == 1 and ("No chain" in error.stderr or "incompatible" in error.stderr):
+                return None
+            raise
+        start = f"-A {chain} "
+        return [line[len(start):] for line in lines if line.startswith(start)]
+
     def restore(self, transaction: Transaction) -> None:
         """Load one transaction. The tool commits its tables one by one, each wholly or not at all."""
         # As two words: the restore tool refuses -w5.
         argv = [self._restore, "-w", str(self._lock_timeout), "--noflush"]
         try:
-            _run(argv, transaction.text)
+            run_tool(argv, transaction.text)
         except ToolError as error:
             raise _explain(error, transaction, self.family, self._lock_timeout) from None
 
 
 def tool_version(path: str) -> tuple[str, tuple[int, ...]]:
     """Backend and version of a save tool, such as ``("nft", (1, 8, 9))``. Before 1.8 there was only legacy."""
-    text = _run([path, "--version"], None).stdout
+    text = run_tool([path, "--version"]).stdout
     found = _VERSION.search(text)
     version = tuple(int(part or 0) for part in found.groups()) if found else ()
     return (NFT if "nf_tables" in text else LEGACY), version
-
-
-def _run(argv: Sequence[str], text: str | None) -> subprocess.CompletedProcess[str]:
-    env = dict(os.environ, LC_ALL="C", PATH=os.environ.get("PATH", "") + ":" + _SBIN)
-    try:
-        done = subprocess.run(argv, input=text, env=env, capture_output=True, check=False,
-                              encoding="utf-8", errors="surrogateescape")
-    except OSError as error:
-        raise ToolError(f"{argv[0]} could not be run: {error}", argv) from None
-    if done.returncode != 0:
-        stderr = done.stderr.strip()
-        raise ToolError(f"{' '.join(argv)} failed with exit code {done.returncode}: {stderr or 'no message'}",
-                        argv, done.returncode, stderr)
-    return done
 
 
 def _explain(error: ToolError, transaction: Transaction, family: str, lock_timeout: int) -> ToolError:

@@ -5,7 +5,8 @@
 
 Our jumps go to the head, in their order, as kube-proxy and Felix put them. What may stand before them: jumps of agents
 that claim the head for themselves (``neighbours``), or there would be no end to the two moving each other. A jump that
-stands behind a rule of somebody else is moved once; one that is told to ``append`` stays wherever it is.
+stands behind a rule of somebody else is moved once; one that is told to ``append`` stays wherever it is, and one that
+must be the last moves behind everything once.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.canonical import same_rule
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import APPEND, HEAD, Jump, target_of
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import HEAD, LAST, Jump, target_of
 
 #: The place of an entry that is not one of the wanted jumps.
 _FOREIGN = -1
@@ -45,7 +46,7 @@ def place(rules: Sequence[str], jumps: Sequence[Jump], ours: AbstractSet[str], n
             if index in kept:
                 where[roles[index]] = len(out)
             out.append(rule)
-    _insert_missing(out, where, jumps)
+    _insert_missing(out, where, jumps, neighbours)
     return Placement(out, going)
 
 
@@ -65,6 +66,7 @@ def _kept(rules: Sequence[str], roles: Sequence[int], jumps: Sequence[Jump],
     seen = set()
     ranked: list[int] = []
     at_head = True
+    last_foreign = max((index for index, role in enumerate(roles) if role == _FOREIGN), default=-1)
     for index, role in enumerate(roles):
         if role == _FOREIGN:
             at_head = at_head and bool(neighbours) and target_of(rules[index]).startswith(neighbours)
@@ -72,7 +74,7 @@ def _kept(rules: Sequence[str], roles: Sequence[int], jumps: Sequence[Jump],
         if role == _STRAY or role in seen:
             continue
         jump = jumps[role]
-        if jump.position == HEAD and not at_head:
+        if (jump.position == HEAD and not at_head) or (jump.position == LAST and index < last_foreign):
             continue
         if jump.position == HEAD and jump.ranked:
             ranked.append(index)
@@ -103,18 +105,24 @@ def _rising(indexes: Sequence[int], roles: Sequence[int]) -> list[int]:
     return out[::-1]
 
 
-def _insert_missing(out: list[str], where: dict[int, int], jumps: Sequence[Jump]) -> None:
-    """Put each missing jump behind the one that comes before it, the first one on top."""
+def _insert_missing(out: list[str], where: dict[int, int], jumps: Sequence[Jump], neighbours: tuple[str, ...]) -> None:
+    """Put each missing jump behind the one that comes before it, the first one on top.
+
+    Only neighbours stay above, and not above one that does not yield.
+    """
+    top = next((at for at, rule in enumerate(out) if not neighbours or not target_of(rule).startswith(neighbours)),
+               len(out))
     previous: int | None = None
     for role, jump in enumerate(jumps):
-        if jump.position == APPEND:
+        if jump.position != HEAD:
             if role not in where:
                 where[role] = len(out)
                 out.append(jump.rule)
             continue
         missing = role not in where
         if missing:
-            at = 0 if previous is None else where[previous] + 1
+            head = top if jump.yields else 0
+            at = head if previous is None else where[previous] + 1
             for other in where:
                 if where[other] >= at:
                     where[other] += 1

@@ -17,9 +17,10 @@ IPV4 = "ipv4"
 IPV6 = "ipv6"
 FAMILIES = (IPV4, IPV6)
 
-#: Position of a jump in a chain that is not ours.
+#: Position of a jump in a chain that is not ours: at the head; anywhere, at the end if it is missing; at the very end.
 HEAD = "head"
 APPEND = "append"
+LAST = "last"
 
 
 class Chain(NamedTuple):
@@ -36,6 +37,8 @@ class Chain(NamedTuple):
     tail: int = 0
     #: True where the chain must exist and somebody else decides what is in it.
     exists_only: bool = False
+    #: True where a rule right behind its like says nothing new: another agent may write it twice, we do not.
+    repeats: bool = False
 
 
 class Jump(NamedTuple):
@@ -46,6 +49,32 @@ class Jump(NamedTuple):
     position: str = HEAD
     #: False where it may stand anywhere among our other jumps (another agent may have put it there first).
     ranked: bool = True
+    #: False where a missing one goes to the very head, even before the jumps of neighbours.
+    yields: bool = True
+
+
+class Entry(NamedTuple):
+    """One rule of ours in a chain that several modules share."""
+
+    rule: str
+    #: Where it stands among the entries of all modules; below 0 before, above 0 behind the rules of anybody else.
+    rank: int
+
+
+class SharedChain(NamedTuple):
+    """A chain that several modules have entries in. It is there, with its hooks, as long as there is anything in it."""
+
+    name: str
+    #: The entries of this module.
+    entries: tuple[Entry, ...]
+    #: The ranks that are this module's: a rule of such a rank that is no entry is a leftover.
+    ranks: frozenset[int]
+    #: The jumps that lead to the chain.
+    hooks: tuple[Jump, ...]
+    #: The rank of a rule (text without regard to its id), None for a rule of anybody else.
+    rank_of: Callable[[str], int | None]
+    #: Gives the rules of the whole chain their ids (comments that depend on all rules before).
+    stamp: Callable[[Sequence[str]], list[str]] = list
 
 
 class TableDesired(NamedTuple):
@@ -61,13 +90,28 @@ class TableDesired(NamedTuple):
     entries: frozenset[str] = frozenset()
     #: Prefixes of jump targets that may stand before our jumps at the head of a built-in chain.
     neighbours: tuple[str, ...] = ()
+    shared: tuple[SharedChain, ...] = ()
+
+
+class IpSet(NamedTuple):
+    """One set, ours in full."""
+
+    name: str
+    #: ``hash:net`` or ``hash:ip``.
+    type: str
+    maxelem: int
+    #: As ``ipset save`` prints them: canonical, a single address without its length.
+    members: frozenset[str] = frozenset()
 
 
 class Desired(NamedTuple):
-    """What one family should hold of ours, table by table."""
+    """What one family should hold of ours, table by table, and its sets."""
 
     family: str
     tables: dict[str, TableDesired]
+    sets: tuple[IpSet, ...] = ()
+    #: Names of sets that are ours: one of them that is not in ``sets`` is a leftover.
+    owned_sets: frozenset[str] = frozenset()
 
 
 class Table(NamedTuple):

@@ -18,11 +18,13 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.jumps impo
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import (
     Chain,
     Desired,
+    Jump,
     Table,
     TableDesired,
     Tables,
     target_of,
 )
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.shared_chain import arrange
 
 EMPTY_TABLE = Table({}, {})
 
@@ -81,8 +83,9 @@ def plan_family(current: Tables, desired: Desired) -> FamilyPlan:
     warnings: list[str] = []
     tables = []
     for name, wanted in desired.tables.items():
-        _validate(desired.family, name, wanted)
-        tables.append(_plan_table(name, current.get(name, EMPTY_TABLE), wanted, desired.family, warnings))
+        plan = _plan_table(name, current.get(name, EMPTY_TABLE), wanted, desired.family, warnings)
+        _validate(desired.family, plan, wanted)
+        tables.append(plan)
     return FamilyPlan(desired.family, tables, warnings)
 
 
@@ -100,8 +103,23 @@ def _plan_table(name: str, current: Table, wanted: TableDesired, family: str, wa
                         "and rules of others are not touched")
         if rules:
             writes.append(ChainWrite(Chain(held), rules))
-    parents = _plan_parents(current, wanted, set(leftovers), family)
-    return TablePlan(name, writes, leftovers, parents)
+    jumps = list(wanted.jumps)
+    edits = []
+    for shared in wanted.shared:
+        before = current.chains.get(shared.name)
+        placed = arrange(before or [], shared, family)
+        if not placed.rules:
+            if before is not None:
+                leftovers[shared.name] = before
+            continue
+        if before is None:
+            writes.append(ChainWrite(Chain(shared.name, placed.rules), None))
+        elif placed.rules != before:
+            edits.append(ParentEdit(shared.name, before, placed.rules, placed.going))
+        if shared.entries:
+            jumps += shared.hooks
+    edits += _plan_parents(current, wanted, jumps, set(leftovers), family)
+    return TablePlan(name, writes, leftovers, edits)
 
 
 def _held_by_others(current: Table, wanted: TableDesired, leftovers: dict[str, Sequence[str]]) -> dict[str, str]:
@@ -109,7 +127,8 @@ def _held_by_others(current: Table, wanted: TableDesired, leftovers: dict[str, S
     held: dict[str, str] = {}
     if not leftovers:
         return held
-    swept = {*current.policies, *leftovers, *(jump.parent for jump in wanted.jumps)}
+    swept = {*current.policies, *leftovers, *(jump.parent for jump in wanted.jumps),
+             *(shared.name for shared in wanted.shared)}
     for chain, rules in current.chains.items():
         if chain in swept:
             continue
@@ -123,27 +142,33 @@ def _held_by_others(current: Table, wanted: TableDesired, leftovers: dict[str, S
     return held
 
 
-def _plan_parents(current: Table, wanted: TableDesired, leftovers: set[str], family: str) -> list[ParentEdit]:
+def _plan_parents(current: Table, wanted: TableDesired, jumps: Sequence[Jump], leftovers: set[str],
+                  family: str) -> list[ParentEdit]:
     edits = []
-    parents = dict.fromkeys(jump.parent for jump in wanted.jumps)
+    parents = dict.fromkeys(jump.parent for jump in jumps)
     parents.update(dict.fromkeys(chain for chain in current.policies))
     for parent in parents:
         before = current.chains.get(parent, [])
-        jumps = [jump for jump in wanted.jumps if jump.parent == parent]
-        placed = place(before, jumps, wanted.entries | leftovers, wanted.neighbours, family)
+        here = [jump for jump in jumps if jump.parent == parent]
+        placed = place(before, here, wanted.entries | leftovers, wanted.neighbours, family)
         if placed.rules != before:
             edits.append(ParentEdit(parent, before, placed.rules, placed.going))
     return edits
 
 
-def _validate(family: str, table: str, wanted: TableDesired) -> None:
-    for chain in wanted.chains.values():
+def _validate(family: str, plan: TablePlan, wanted: TableDesired) -> None:
+    """Look at what would be written; what is in the kernel has been accepted before."""
+    table = plan.table
+    for chain, _before in plan.writes:
         if len(chain.name.encode()) > CHAIN_NAME_BYTES:
             raise PlanError(f"{family} {table}: chain name {chain.name} is longer than {CHAIN_NAME_BYTES} bytes")
         for rule in chain.rules:
             _validate_rule(family, table, chain.name, rule, wanted)
     for jump in wanted.jumps:
         _validate_rule(family, table, jump.parent, jump.rule, wanted)
+    for shared in wanted.shared:
+        for entry in shared.entries:
+            _validate_rule(family, table, shared.name, entry.rule, wanted)
 
 
 def _validate_rule(family: str, table: str, chain: str, rule: str, wanted: TableDesired) -> None:

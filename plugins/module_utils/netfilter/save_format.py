@@ -33,42 +33,38 @@ def parse(text: str) -> Dump:
     while at < len(lines):
         line = lines[at]
         at += 1
-        if line.startswith(("-A ", "[")):
-            while not outside_quotes(line):
+        first = line[:1]
+        if first in ("-", "["):
+            # Both checks are cheap and settle nearly every line.
+            while (line.count('"') & 1 or "\\" in line) and not outside_quotes(line):
                 # A comment with a line feed in it: somebody else's rule, printed over several lines.
                 if at >= len(lines):
                     raise SaveFormatError(f"rule with an open quote at the end of the dump: {line[:200]!r}")
                 line += "\n" + lines[at]
                 at += 1
-            _add_rule(chains, line, name)
-        elif line.startswith(":"):
+            if first == "[":
+                line = line.partition("] ")[2]
+            operation, _, rest = line.partition(" ")
+            chain, _, rule = rest.partition(" ")
+            if operation != "-A" or chain not in chains:
+                raise SaveFormatError(f"not a rule of a chain that table {name or 'none'} declares: {line[:200]!r}")
+            chains[chain].append(rule)
+        elif first == ":":
             _declare(chains, policies, line, name)
-        elif line.startswith("*"):
+        elif first == "*":
             if name:
                 raise SaveFormatError(f"table {name} has no COMMIT before table {line[1:]}: the dump is cut")
             name = line[1:].strip()
             chains, policies = tables.setdefault(name, Table({}, {}))
         elif line == "COMMIT":
-            name = ""
-        elif line.startswith("#"):
+            name, chains, policies = "", {}, {}
+        elif first == "#":
             _note(notices, line)
         elif line:
             raise SaveFormatError(f"not a line of an iptables-save dump: {line[:200]!r}")
     if name:
         raise SaveFormatError(f"table {name} has no COMMIT: the dump is cut")
     return Dump(tables, tuple(notices))
-
-
-def _add_rule(chains: dict[str, list[str]], line: str, table: str) -> None:
-    if line[0] == "[":
-        line = line.partition("] ")[2]
-    if not table or not line.startswith("-A "):
-        raise SaveFormatError(f"a rule outside of a table: {line[:200]!r}")
-    chain, _, rule = line[3:].partition(" ")
-    try:
-        chains[chain].append(rule)
-    except KeyError:
-        raise SaveFormatError(f"a rule of chain {chain}, which table {table} does not declare") from None
 
 
 def _declare(chains: dict[str, list[str]], policies: dict[str, str], line: str, table: str) -> None:

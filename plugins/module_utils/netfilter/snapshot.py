@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import (
     Desired,
@@ -13,14 +13,19 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model impo
     target_of,
 )
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_format import append_line
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.shared_chain import arrange
 
 
 def rendered(desired: Desired) -> dict[str, str]:
     """The desired state of one family: table name to text."""
     out = {}
     for name, table in desired.tables.items():
-        chains = {chain.name: chain.rules for chain in table.chains.values()}
-        out[name] = _text(name, chains, [(jump.parent, jump.rule) for jump in table.jumps])
+        chains: dict[str, Sequence[str]] = {chain.name: chain.rules for chain in table.chains.values()}
+        jumps = [(jump.parent, jump.rule) for jump in table.jumps]
+        for shared in table.shared:
+            chains[shared.name] = arrange((), shared, desired.family).rules
+            jumps += [(hook.parent, hook.rule) for hook in shared.hooks]
+        out[name] = _text(name, chains, jumps)
     return out
 
 
@@ -31,12 +36,24 @@ def gathered(current: Tables, ours: Desired) -> dict[str, str]:
         if name not in current:
             continue
         found = current[name]
-        chains = {chain: rules for chain, rules in found.chains.items() if table.owns(chain)}
+        chains: dict[str, Sequence[str]] = {chain: rules for chain, rules in found.chains.items() if table.owns(chain)}
+        leads = {chain for chain in table.entries if table.owns(chain)}
+        for shared in table.shared:
+            entries = [rule for rule in found.chains.get(shared.name, ()) if shared.rank_of(rule) in shared.ranks]
+            if entries:
+                chains[shared.name] = entries
+                leads.add(shared.name)
         jumps = [(parent, rule) for parent in found.policies for rule in found.chains[parent]
-                 if target_of(rule) in table.entries and table.owns(target_of(rule))]
+                 if target_of(rule) in leads]
         if chains or jumps:
             out[name] = _text(name, chains, jumps)
     return out
+
+
+def set_text(name: str, kind: str, maxelem: int, members: Iterable[str]) -> str:
+    """One set in the form of ``ipset save``, without what the kernel chooses."""
+    lines = [f"create {name} {kind} maxelem {maxelem}", *(f"add {name} {member}" for member in sorted(members))]
+    return "\n".join(lines) + "\n"
 
 
 def _text(table: str, chains: Mapping[str, Sequence[str]], jumps: Sequence[tuple[str, str]]) -> str:

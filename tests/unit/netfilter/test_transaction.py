@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import pytest
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import (
     IPV4,
     Chain,
@@ -14,7 +15,12 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model impo
     TableDesired,
     Tables,
 )
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import plan_family
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import (
+    ChainWrite,
+    FamilyPlan,
+    TablePlan,
+    plan_family,
+)
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.transaction import transactions
 from support.kernel_model import Kernel
 from unit.netfilter.states import our_name
@@ -123,3 +129,28 @@ def test_deep_chains_do_not_exhaust_the_stack() -> None:
     deep = {f"OUR-{at}": [f"-j OUR-{at + 1}"] for at in range(3000)}
     current = state(nat={**deep, "OUR-3000": []})
     assert len(transactions(plan_family(current, desired(nat=[])), 1000)) == 4
+
+
+def _long_chain(*numbers: int) -> Chain:
+    rules = [f"-d 10.96.0.{number}/32 -j A{number}" for number in numbers]
+    return Chain("SERVICES", [*rules, "-j LAST"], ordered=False, tail=1)
+
+
+def _edit(before: Chain, after: Chain) -> list[str]:
+    plan = FamilyPlan("ipv4", [TablePlan("nat", [ChainWrite(after, before.rules)], {}, [])], [])
+    return transactions(plan)[0].text.splitlines()[1:-1]
+
+
+def test_f074_a_new_rule_of_a_long_chain_goes_where_every_node_has_it() -> None:
+    before = _long_chain(*range(1, 100), *range(101, 200))
+    lines = _edit(before, _long_chain(*range(200)))
+    assert lines == ["-I SERVICES 1 -d 10.96.0.0/32 -j A0", "-I SERVICES 101 -d 10.96.0.100/32 -j A100"]
+
+
+def test_a_rule_that_goes_from_a_long_chain_is_deleted_alone() -> None:
+    assert _edit(_long_chain(*range(200)), _long_chain(*range(199))) == ["-D SERVICES -d 10.96.0.199/32 -j A199"]
+
+
+@pytest.mark.parametrize("after", [_long_chain(*range(6, 200)), _long_chain(*range(251)), _long_chain(*range(50))])
+def test_a_long_chain_of_which_much_changes_is_written_again(after: Chain) -> None:
+    assert _edit(_long_chain(*range(200)), after)[0] == ":SERVICES - [0:0]"

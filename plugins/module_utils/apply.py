@@ -1,0 +1,231 @@
+# Copyright (c) 2026 the metal.nodenet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Write a plan, check it, and take it back if anything goes wrong: the only code that changes a node.
+
+Sets come before the rules that name them and go after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ansible_collections.metal.nodenet.plugins.module_utils.clock import Clock
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.backend import Handle
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import (
+    LockError,
+    NetfilterError,
+    ToolError,
+)
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ipset import Ipset, SetState
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.iptables import LEGACY, NFT
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Desired, Table, Tables
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import FamilyPlan, plan_family
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.set_plan import (
+    SetChange,
+    plan_sets,
+    session,
+    temporary_name,
+    undo_sets,
+)
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.transaction import transactions
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.undo import undo
+
+#: How many chains one restore may hold, by backend. The nft tool's time grows with chains x lines of one input; the
+#: legacy tool writes the whole table each time, so there fewer restores are better.
+BATCH = {NFT: 300}
+
+
+#: Up to how many chains are read back one by one. The nft tool asks the kernel for one chain, the legacy tool for its
+#: whole table each time.
+READ_BACK = {NFT: 16, LEGACY: 2}
+
+
+class Target(NamedTuple):
+    """One family on one backend, as read, and what it should be."""
+
+    handle: Handle
+    desired: Desired
+    #: Those of the sets in question that exist.
+    sets: Mapping[str, SetState]
+    ipset: Ipset
+
+    @property
+    def set_names(self) -> list[str]:
+        """Every set that is or was ours, and the temporary names that a crash may have left."""
+        names = {one.name for one in self.desired.sets} | self.desired.owned_sets
+        return sorted(names | {temporary_name(name) for name in names})
+
+
+class Planned(NamedTuple):
+    """A target and what it takes. False where nothing changes."""
+
+    target: Target
+    plan: FamilyPlan
+    sets: Sequence[SetChange]
+
+    def __bool__(self) -> bool:
+        return bool(self.plan) or bool(self.sets)
+
+
+class ReconcileError(NetfilterError):
+    """A run that wrote and failed. ``details`` goes into the module's result."""
+
+    def __init__(self, message: str, details: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.details = details
+
+
+def apply_all(planned: Sequence[Planned], verify: bool, clock: Clock) -> None:
+    """Write all families, or none. Raises ``ReconcileError``."""
+    done: list[Planned] = []
+    try:
+        with clock.phase("apply"):
+            for item in planned:
+                done.append(item)
+                _write_sets(item.target, item.sets, frozenset(item.target.sets))
+            for item in planned:
+                _apply_rules(item, done)
+        if verify:
+            with clock.phase("verify"):
+                for item in planned:
+                    _verify(item)
+        with clock.phase("apply"):
+            for item in planned:
+                _destroy_sets(item.target, item.sets)
+    except NetfilterError as error:
+        with clock.phase("undo"):
+            raise _undo_all(error, done) from error
+    except BaseException as error:
+        # An interrupt or a fault of our own: the node must not pay for it.
+        with clock.phase("undo"):
+            raise _undo_all(NetfilterError(f"interrupted by {error!r}"), done) from error
+
+
+def _write_sets(target: Target, changes: Sequence[SetChange], existing: frozenset[str]) -> None:
+    text = session(changes, target.desired.family, existing)
+    if text:
+        target.ipset.restore(text)
+
+
+def _destroy_sets(target: Target, changes: Sequence[SetChange]) -> None:
+    for change in changes:
+        if change.after is None:
+            target.ipset.destroy(change.name)
+
+
+def _apply_rules(item: Planned, done: list[Planned]) -> None:
+    """Write one family. A refusal is answered by one fresh read: if the node changed meanwhile, by one fresh plan."""
+    try:
+        _write_rules(item.target, item.plan)
+    except LockError:
+        raise
+    except ToolError as error:
+        target = item.target
+        now = target.handle.tool.save(tuple(target.desired.tables)).tables
+        fresh = Planned(target, plan_family(now, target.desired), ())
+        if error.rc not in (3, 4) and transactions(fresh.plan) == transactions(item.plan):
+            raise
+        done.append(fresh)
+        _write_rules(target, fresh.plan)
+
+
+def _write_rules(target: Target, plan: FamilyPlan) -> None:
+    tool = target.handle.tool
+    for transaction in transactions(plan, BATCH.get(tool.backend)):
+        tool.restore(transaction)
+
+
+def _verify(item: Planned) -> None:
+    target = item.target
+    differing: list[str] = []
+    if item.plan:
+        left = plan_family(_read_back(item), target.desired)
+        differing += [f"{table.table} {name}" for table in left.tables for name in (
+            *(write.chain.name for write in table.writes), *table.removals, *(edit.parent for edit in table.parents))]
+    if item.sets:
+        changed = [change.name for change in item.sets if change.after is not None]
+        now = target.ipset.read(changed)
+        wanted = target.desired._replace(
+            sets=tuple(one for one in target.desired.sets if one.name in changed), owned_sets=frozenset())
+        differing += [f"set {change.name}" for change in plan_sets(now, wanted)]
+    if differing:
+        raise NetfilterError(f"{target.handle.label}: read back after writing, {len(differing)} chains or sets are not "
+                             f"as written: {', '.join(differing[:5])}; another program may be writing to them")
+
+
+def _read_back(item: Planned) -> Tables:
+    """The tables after writing. Where little was written, only that is read again."""
+    tool, desired = item.target.handle.tool, item.target.desired
+    touched = [(table.table, name) for table in item.plan.tables for name in (
+        *(write.chain.name for write in table.writes), *table.removals, *(edit.parent for edit in table.parents))]
+    if len(touched) > READ_BACK.get(tool.backend, 0):
+        return tool.save(tuple(desired.tables)).tables
+    tables = {name: Table(dict(table.chains), table.policies) for name, table in item.target.handle.dump.tables.items()}
+    for table, chain in touched:
+        rules = tool.rules_of(table, chain)
+        chains = tables.setdefault(table, Table({}, {})).chains
+        chains.pop(chain, None)
+        if rules is not None:
+            chains[chain] = rules
+    return tables
+
+
+def _undo_all(error: NetfilterError, done: Sequence[Planned]) -> ReconcileError:
+    """Undo what was written, the last first, and say how that went."""
+    applied: list[str] = []
+    failures: list[str] = []
+    notes: list[str] = []
+    for item in reversed(done):
+        label = item.target.handle.label
+        try:
+            applied += _undo(item, notes)
+        except NetfilterError as failure:
+            failures.append(f"{label}: {failure}")
+    details: dict[str, Any] = {"changed": bool(applied), "applied_tables": sorted(set(applied)),
+                               "rolled_back": not failures}
+    if isinstance(error, ToolError):
+        details["failed_command"] = {"argv": error.argv, "rc": error.rc, "stderr": error.stderr, "table": error.table,
+                                     "line": error.line, "input": error.excerpt}
+    if failures:
+        return ReconcileError(f"{error}. The old state could NOT be restored: {'; '.join(failures)}. "
+                              f"Written and not undone: {', '.join(details['applied_tables']) or 'unknown'}", details)
+    if applied:
+        return ReconcileError(". ".join([
+            str(error), f"Already written and undone again: {', '.join(details['applied_tables'])}",
+            "The node has its old rules", *dict.fromkeys(notes)]), details)
+    return ReconcileError(f"{error}. Nothing was written", details)
+
+
+def _undo(item: Planned, notes: list[str]) -> list[str]:
+    """Restore one family and check it; returns what had been written: tables, and the word ``sets``.
+
+    ``notes`` gets what had to stay, for somebody else made use of it meanwhile.
+    """
+    target = item.target
+    tool, names = target.handle.tool, tuple(target.desired.tables)
+    _destroy_unfinished(item)
+    sets = undo_sets(item.sets, _read_sets(item))
+    _write_sets(target, sets, frozenset())
+    back = undo(item.plan, tool.save(names).tables)
+    notes += back.warnings
+    written = [f"{target.handle.label} {table.table}" for table in back.tables if table]
+    for transaction in transactions(back, BATCH.get(tool.backend)):
+        tool.restore(transaction)
+    _destroy_sets(target, sets)
+    if sets:
+        written.append(f"{target.handle.label} sets")
+    if written and (undo(item.plan, tool.save(names).tables) or undo_sets(item.sets, _read_sets(item))):
+        raise NetfilterError("read back after the undo, the old state is not all there")
+    return written
+
+
+def _destroy_unfinished(item: Planned) -> None:
+    """Take away the temporary sets of a session that did not get to its end."""
+    for name in item.target.ipset.read(temporary_name(change.name) for change in item.sets if change.how == "swap"):
+        item.target.ipset.destroy(name)
+
+
+def _read_sets(item: Planned) -> Mapping[str, SetState]:
+    return item.target.ipset.read(change.name for change in item.sets)

@@ -1,0 +1,39 @@
+# Copyright (c) 2026 the metal.nodenet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where the node's tools are, and how they are run: nothing else starts a process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import ToolError
+
+#: Besides ``PATH``: an unprivileged login shell often has no sbin.
+_SBIN = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
+
+
+def find_tool(name: str) -> str | None:
+    """The path of a tool, None if the node does not have it."""
+    return shutil.which(name, path=_path())
+
+
+def run_tool(argv: Sequence[str], text: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a tool with ``text`` on its standard input and messages in English. Raises ``ToolError`` if it fails."""
+    try:
+        done = subprocess.run(argv, input=text, env=dict(os.environ, LC_ALL="C", PATH=_path()), capture_output=True,
+                              check=False, encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise ToolError(f"{argv[0]} could not be run: {error}", argv) from None
+    if done.returncode != 0:
+        stderr = done.stderr.strip()
+        raise ToolError(f"{' '.join(argv)} failed with exit code {done.returncode}: {stderr or 'no message'}",
+                        argv, done.returncode, stderr)
+    return done
+
+
+def _path() -> str:
+    return os.environ.get("PATH", "") + ":" + _SBIN
