@@ -1,0 +1,105 @@
+# Copyright (c) 2026 the metal.nodenet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module against the kernel, by size and backend: ``python tests/bench/kernel.py [SERVICES …]`` (root).
+
+For each size: a first load, a run without change, one endpoint changed, one service added, everything removed; next to
+the bare tools: one save of both families, and one restore of the rules that the first load wrote (not on nft from
+10,000 services on, where that alone takes minutes). Figures of one run on one machine; read the ratios.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+_HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(_HERE.parent))
+
+from bench.clusters import cluster
+from support.node import Node, node
+
+_ENDPOINTS = 5
+_PLAIN_RESTORE_LIMIT = {"nft": 2000, "legacy": 1_000_000}
+_COLUMNS = ("backend", "services", "run", "wall", "of save", "own CPU", "memory", "restores", "chains", "edits")
+
+Objects = list[dict[str, Any]]
+
+
+def main(sizes: list[int]) -> None:
+    """Print the table."""
+    print(f"{platform.python_implementation()} {platform.python_version()}, Linux {platform.release()}, "
+          f"{_ENDPOINTS} endpoints per service; seconds, MB; 'of save' is wall over one bare save of both families")
+    print(" ".join(f"{column:>9}" for column in _COLUMNS))
+    for backend in ("nft", "legacy"):
+        for size in sizes:
+            with tempfile.TemporaryDirectory() as folder, node(backend) as one:
+                one.add_interface("eth0", ["192.0.2.11/24", "2001:db8::11/64"])
+                for row in _rows(one, size, Path(folder)):
+                    print(" ".join(f"{cell:>9}" for cell in row), flush=True)
+
+
+def _rows(one: Node, size: int, folder: Path) -> Iterator[tuple[str, ...]]:
+    first = cluster(size, _ENDPOINTS)
+    runs = [("cold", _measure(one, folder, first))]
+    save = _save(one)
+    payload = one.exec(one.tool("ipv4", "-save"))
+    runs.append(("same", _measure(one, folder, first)))
+    runs.append(("endpoint", _measure(one, folder, _with_endpoint(first))))
+    runs.append(("service", _measure(one, folder, [*_with_endpoint(first), *cluster(size + 1, _ENDPOINTS)[-2:]])))
+    runs.append(("remove", _measure(one, folder, None)))
+    for name, found in runs:
+        yield (one.backend, str(size), name, f"{found['wall']:.2f}", f"{found['wall'] / save:.2f}",
+               f"{found['own_cpu']:.2f}", f"{found['memory']:.0f}", str(found["restores"]), str(found["chains"]),
+               str(found["edits"]))
+    yield (one.backend, str(size), "bare save", f"{save:.2f}", "1.00", "", "", "", "", "")
+    if size <= _PLAIN_RESTORE_LIMIT[one.backend]:
+        started = time.monotonic()
+        one.load("ipv4", payload, flush=True)
+        took = time.monotonic() - started
+        cold = runs[0][1]["wall"]
+        yield (one.backend, str(size), "bare load", f"{took:.2f}", f"{cold / (save + took):.2f}", "", "", "", "", "")
+
+
+def _with_endpoint(objects: Objects) -> Objects:
+    """The cluster after one endpoint has another address."""
+    changed = list(objects)
+    at = next(index for index, item in enumerate(objects) if item["kind"] == "EndpointSlice")
+    changed[at] = copy.deepcopy(objects[at])
+    changed[at]["endpoints"][0]["addresses"] = ["10.250.0.1"]
+    return changed
+
+
+def _measure(one: Node, folder: Path, objects: Objects | None) -> dict[str, Any]:
+    arguments: dict[str, Any] = {"state": "absent", "backend": one.backend}
+    if objects is not None:
+        path = folder / "cluster.json"
+        path.write_text(json.dumps({"kind": "List", "items": objects}))
+        arguments = {"cluster": str(path), "remote_src": True, "node_name": "node1", "backend": one.backend,
+                     "detect_local": {"cidrs": ["10.128.0.0/9"]}}
+    (folder / "arguments.json").write_text(json.dumps(arguments))
+    found: dict[str, Any] = json.loads(one.exec(sys.executable, str(_HERE / "measured.py"),
+                                                str(folder / "arguments.json")))
+    return found
+
+
+def _save(one: Node) -> float:
+    """Seconds of one save of both families, the best of three."""
+    times = []
+    for _round in range(3):
+        started = time.monotonic()
+        for family in ("ipv4", "ipv6"):
+            one.exec(one.tool(family, "-save"))
+        times.append(time.monotonic() - started)
+    return min(times)
+
+
+if __name__ == "__main__":
+    main([int(word) for word in sys.argv[1:]] or [100, 1000, 10_000])
