@@ -11,11 +11,18 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
-from ansible_collections.metal.nodenet.plugins.modules.kube_nat_chains import EXAMPLES
+from ansible_collections.metal.nodenet.plugins.modules import (
+    calico_host_ips,
+    calico_masq,
+    floating_ip,
+    kube_nat_chains,
+    service_loop_block,
+)
 from support.builders import endpoint_slice, service
 from support.node import Node
 
@@ -91,21 +98,45 @@ def test_every_form_of_a_cluster_file_gives_the_same_state(nft_node: Node, tmp_p
     assert changed(done) == 0, done.stdout
 
 
-def test_the_examples_of_the_page_run(nft_node: Node, tmp_path: Path) -> None:
+FILES = {
+    "cluster.json": CLUSTER,
+    "ippools.json": {"kind": "List", "items": [
+        {"apiVersion": "projectcalico.org/v3", "kind": "IPPool", "metadata": {"name": "pods"},
+         "spec": {"cidr": "10.244.0.0/16", "natOutgoing": True}}]},
+    "pods.json": {"kind": "List", "items": [
+        {"kind": "Pod", "metadata": {"name": "web", "namespace": "default", "annotations": {
+            "cni.projectcalico.org/floatingIPs": '["198.51.100.10"]'}},
+         "spec": {"nodeName": "node-1"}, "status": {"podIPs": [{"ip": "10.244.1.5"}]}}]},
+    "bgpconfigurations.json": {"kind": "List", "items": [
+        {"apiVersion": "projectcalico.org/v3", "kind": "BGPConfiguration", "metadata": {"name": "default"},
+         "spec": {"serviceClusterIPs": [{"cidr": "10.96.0.0/12"}]}}]},
+}
+
+
+@pytest.mark.parametrize(("page", "changes", "shown"), [
+    pytest.param(kube_nat_chains, 4, "default/web:http (tcp)", id="kube_nat_chains"),
+    pytest.param(calico_masq, 4, "add cali40masq-ipam-pools 10.244.0.0/16", id="calico_masq"),
+    pytest.param(floating_ip, 2, "--to-destination 10.244.1.5", id="floating_ip"),
+    pytest.param(service_loop_block, 3, "-A cali-cidr-block -d 10.96.0.0/12", id="service_loop_block"),
+    pytest.param(calico_host_ips, 3, "add cali40this-host 192.0.2.11", id="calico_host_ips"),
+])
+def test_the_examples_of_the_page_run(nft_node: Node, tmp_path: Path, page: ModuleType, changes: int,
+                                      shown: str) -> None:
     (tmp_path / "files").mkdir()
-    (tmp_path / "files" / "cluster.json").write_bytes(as_json(CLUSTER))
-    tasks = yaml.safe_load(EXAMPLES)
-    for one in tasks:
-        if one[MODULE].get("layout") == "1.30":
-            # What kube-proxy 1.30 would have left there, for the audit.
-            index = tasks.index(one)
-            tasks.insert(index, {MODULE: dict(one[MODULE])})
-            break
+    for name, content in FILES.items():
+        (tmp_path / "files" / name).write_bytes(as_json(content))
+    tasks: list[dict[str, Any]] = []
+    for example in yaml.safe_load(page.EXAMPLES):
+        if "failed_when" in example:
+            # An audit, of what the agent of that version would have left there.
+            tasks.append({key: example[key] for key in example if key.startswith("metal.nodenet.")})
+        tasks.append(example)
     done = play(nft_node, tmp_path, tasks)
-    assert changed(done) == 4, done.stdout
-    assert "# KUBE-SVC-" in done.stdout
-    assert "default/web:http (tcp)" in done.stdout
-    assert "KUBE-" not in "".join(nft_node.saves().values())
+    assert changed(done) == changes, done.stdout
+    assert shown in done.stdout
+    left = "".join(nft_node.saves().values())
+    assert "KUBE-" not in left
+    assert "cali-" not in left
 
 
 BROKEN = {
