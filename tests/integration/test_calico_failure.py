@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from ansible_collections.metal.nodenet.plugins.modules import calico_masq
 from support.calico import MASQ, MODULES, changed, everything, four_ways, sets, settle
 from support.felix import load_felix
 from support.node import Node, Result
+from support.programs import running
 from support.shims import Shims
 
 LARGER: dict[str, Any] = {"pools": [{"cidr": f"10.{number}.0.0/16", "masquerade": True} for number in range(1, 6)]}
@@ -142,15 +141,8 @@ def test_without_ipset_the_message_says_what_to_install(nft_node: Node, tmp_path
 def felix(nft_node: Node, tmp_path: Path) -> Iterator[Node]:
     """A node on which a process called calico-node runs."""
     settle(nft_node)
-    program = tmp_path / "calico-node"
-    shutil.copy(shutil.which("sleep") or "", program)
-    process = subprocess.Popen(["ip", "netns", "exec", nft_node.name, str(program), "600"])
-    time.sleep(0.2)
-    try:
+    with running("calico-node", nft_node, tmp_path):
         yield nft_node
-    finally:
-        process.kill()
-        process.wait()
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])

@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import fcntl
-import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +16,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model impo
 from support.builders import endpoint_slice, named, service
 from support.foreign import foreign_part
 from support.node import Node
+from support.programs import running
 from support.shims import Shims
 
 CLUSTER = {"services": [service()], "endpoint_slices": [endpoint_slice("10.244.1.5")]}
@@ -177,15 +176,8 @@ def test_f033_removal_under_a_held_lock_does_not_claim_success() -> None:
 @pytest.fixture
 def kube_proxy(nft_node: Node, tmp_path: Path) -> Iterator[Node]:
     """A node on which a process called kube-proxy runs."""
-    program = tmp_path / "kube-proxy"
-    shutil.copy(shutil.which("sleep") or "", program)
-    process = subprocess.Popen(["ip", "netns", "exec", nft_node.name, str(program), "600"])
-    time.sleep(0.2)
-    try:
+    with running("kube-proxy", nft_node, tmp_path):
         yield nft_node
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_a_running_kube_proxy_is_not_fought(kube_proxy: Node) -> None:
