@@ -160,7 +160,7 @@ def _read_back(item: Planned) -> Tables:
     tool, desired = item.target.handle.tool, item.target.desired
     touched = [(table.table, name) for table in item.plan.tables for name in (
         *(write.chain.name for write in table.writes), *table.removals, *(edit.parent for edit in table.parents))]
-    if len(touched) > READ_BACK.get(tool.backend, 0):
+    if len(touched) > READ_BACK.get(tool.backend, 0) or not tool.lists_chains:
         return tool.save(tuple(desired.tables)).tables
     tables = {name: Table(dict(table.chains), table.policies) for name, table in item.target.handle.dump.tables.items()}
     for table, chain in touched:

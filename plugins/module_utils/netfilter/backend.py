@@ -97,7 +97,7 @@ def _tools(family: str, lock_timeout: int) -> tuple[dict[str, Iptables], str]:
             continue
         backend, version = tool_version(save)
         default = default or backend
-        tools.setdefault(backend, Iptables(family, backend, (save, restore), version, lock_timeout))
+        tools.setdefault(backend, Iptables(family, backend, (save, restore, find_tool(name)), version, lock_timeout))
     return tools, default
 
 

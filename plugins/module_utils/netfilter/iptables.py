@@ -36,15 +36,14 @@ _EXCERPT_LINES = 20
 
 
 class Iptables:
-    """The tools of one family and backend: ``paths`` are those of save and restore."""
+    """The tools of one family and backend: ``paths`` are those of save, restore and, if there is one, the plain one."""
 
-    def __init__(self, family: str, backend: str, paths: tuple[str, str], version: tuple[int, ...],
+    def __init__(self, family: str, backend: str, paths: tuple[str, str, str | None], version: tuple[int, ...],
                  lock_timeout: int) -> None:
         self.family = family
         self.backend = backend
         self.version = version
-        self._save, self._restore = paths
-        self._plain = self._save[:-len("-save")]
+        self._save, self._restore, self._plain = paths
         self._lock_timeout = lock_timeout
 
     @property
@@ -66,12 +65,17 @@ class Iptables:
                     f"({notice}); they were written with nft itself, and reading around them would be a guess")
         return Dump(dump.tables, tuple(dict.fromkeys(notices)))
 
+    @property
+    def lists_chains(self) -> bool:
+        """Whether :meth:`rules_of` can be asked."""
+        return self._plain is not None
+
     def rules_of(self, table: str, chain: str) -> list[str] | None:
         """The rules of one chain, None where there is no such chain: much less than :meth:`save` on a large node.
 
         Only for chains that could be read before: one that the tool cannot show counts as not there.
         """
-        argv = [self._plain, "-w", str(self._lock_timeout), "-t", table, "-S", chain]
+        argv = [self._plain or base_name(self.family), "-w", str(self._lock_timeout), "-t", table, "-S", chain]
         try:
             lines = run_tool(argv).stdout.splitlines()
         except ToolError as error:
