@@ -210,11 +210,13 @@ def _undo(item: Planned, notes: list[str]) -> list[str]:
     _write_sets(target, sets, frozenset())
     back = undo(item.plan, tool.save(names).tables)
     notes += back.warnings
+    lost = [change.name for change in item.sets if change.before and change.before.unreadable and change.after]
+    notes += [f"Set {name} could not be read before and keeps what was written" for name in lost]
     written = [f"{target.handle.label} {table.table}" for table in back.tables if table]
     for transaction in transactions(back, BATCH.get(tool.backend)):
         tool.restore(transaction)
     _destroy_sets(target, sets)
-    if sets:
+    if sets or lost:
         written.append(f"{target.handle.label} sets")
     if written and (undo(item.plan, tool.save(names).tables) or undo_sets(item.sets, _read_sets(item))):
         raise NetfilterError("read back after the undo, the old state is not all there")

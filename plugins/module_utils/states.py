@@ -23,6 +23,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors imp
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ipset import Ipset
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.iptables import BACKENDS, Iptables
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import FAMILIES, IPV4, Desired, Tables
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.set_plan import set_family
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.snapshot import gathered, rendered, set_text
 from ansible_collections.metal.nodenet.plugins.module_utils.reconcile import Hooks, reconcile
 
@@ -146,7 +147,8 @@ def _targets(handles: Sequence[Handle], wanted: Sequence[Desired]) -> list[Targe
 def _rendered(params: dict[str, Any], manager: Manager) -> dict[str, Any]:
     states = [manager.desired(family, None) for family in params["families"] or FAMILIES]
     out: dict[str, Any] = {state.family: rendered(state) for state in states}
-    sets = {one.name: set_text(one.name, one.type, one.maxelem, one.members) for state in states for one in state.sets}
+    sets = {one.name: set_text(one.name, one.type, set_family(state.family), one.maxelem, one.members)
+            for state in states for one in state.sets}
     return {"changed": False, "rendered": {**out, "sets": sets} if sets else out}
 
 
@@ -154,7 +156,7 @@ def _gathered(handles: Sequence[Handle], manager: Manager, clock: Clock) -> dict
     nothing = [manager.nothing(handle.tool.family, handle.dump.tables) for handle in handles]
     found: dict[str, Any] = {handle.label: gathered(handle.dump.tables, ours)
                              for handle, ours in zip(handles, nothing)}
-    sets = {name: set_text(name, state.type, state.maxelem, state.members)
+    sets = {name: set_text(name, state.type, state.family, state.maxelem, state.members)
             for target in _targets(handles, nothing) for name, state in sorted(target.sets.items())}
     if sets:
         found["sets"] = sets

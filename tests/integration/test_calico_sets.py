@@ -230,6 +230,18 @@ exec "$REAL" "$@" """)
     assert not again["warnings"]
 
 
+def test_f089_what_could_not_be_read_cannot_be_put_back_and_the_message_says_so(kube_node: Node, shims: Shims) -> None:
+    four_ways(kube_node, calico_masq, **MASQ, backend=kube_node.backend)
+    shims.add("ipset", f"""[ "$1 $2" != "list {MASQ_SET}" ] || {{
+  echo "ipset v7.17: settype hash:net with revision 9 not supported by userspace." >&2; exit 1
+}}
+exec "$REAL" "$@" """)
+    result = kube_node.module(module=calico_masq, **MASQ, environment=shims.environment)
+    assert result["failed"]
+    assert f"Set {MASQ_SET} could not be read before and keeps what was written" in result["msg"]
+    assert members(kube_node, MASQ_SET) == ["10.244.0.0/16"]
+
+
 def test_f089_another_failure_of_a_listing_is_an_error_and_never_an_empty_set(kube_node: Node, shims: Shims) -> None:
     four_ways(kube_node, calico_masq, **MASQ, backend=kube_node.backend)
     before = everything(kube_node)

@@ -73,10 +73,7 @@ def test_gathered_reads_what_felix_wrote(kube_node: Node, module: ModuleType) ->
 def test_rendered_text_loads_as_it_is(kube_node: Node, module: ModuleType) -> None:
     rendered = kube_node.module(module=module, state="rendered", **GIVEN[module])["rendered"]
     sets = "".join(rendered.pop("sets", {}).values())
-    # Which family a set is of, save says and we leave out, as it is in the name.
-    lines = [line.replace(" maxelem", " family inet6 maxelem") if " cali6" in line else line
-             for line in sets.splitlines()]
-    kube_node.exec("ipset", "restore", text="".join(line + "\n" for line in lines))
+    kube_node.exec("ipset", "restore", text=sets)
     for family, tables in rendered.items():
         for text in tables.values():
             kube_node.load(family, text)

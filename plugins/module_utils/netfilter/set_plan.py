@@ -49,9 +49,14 @@ def _members(state: SetState | None) -> frozenset[str]:
     return state.members if state else frozenset()
 
 
+def set_family(family: str) -> str:
+    """The family as ipset calls it."""
+    return "inet" if family == IPV4 else "inet6"
+
+
 def plan_sets(current: Mapping[str, SetState], desired: Desired) -> list[SetChange]:
     """Compare one family's sets with what they should be. Raises ``PlanError`` for one that cannot be written."""
-    family = "inet" if desired.family == IPV4 else "inet6"
+    family = set_family(desired.family)
     changes = []
     for wanted in desired.sets:
         _validate(wanted)
@@ -100,7 +105,7 @@ def session(changes: Sequence[SetChange], family: str, existing: frozenset[str] 
     lines: list[str] = []
     for change in changes:
         if change.after is not None:
-            lines += _lines(change, change.after, "inet" if family == IPV4 else "inet6", existing)
+            lines += _lines(change, change.after, set_family(family), existing)
     return "".join(line + "\n" for line in lines)
 
 

@@ -50,9 +50,10 @@ def gathered(current: Tables, ours: Desired) -> dict[str, str]:
     return out
 
 
-def set_text(name: str, kind: str, maxelem: int, members: Iterable[str]) -> str:
-    """One set in the form of ``ipset save``, without what the kernel chooses."""
-    lines = [f"create {name} {kind} maxelem {maxelem}", *(f"add {name} {member}" for member in sorted(members))]
+def set_text(name: str, kind: str, family: str, maxelem: int, members: Iterable[str]) -> str:
+    """One set in the form of ``ipset save``, without what the kernel chooses. ``family``: ``inet`` or ``inet6``."""
+    lines = [f"create {name} {kind} family {family} maxelem {maxelem}",
+             *(f"add {name} {member}" for member in sorted(members))]
     return "\n".join(lines) + "\n"
 
 
