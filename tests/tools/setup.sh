@@ -43,7 +43,9 @@ missing_packages() {
     fi
     [ "$what" = lint ] && return
     # command:package
-    for pair in ip:iproute2 iptables:iptables ipset:ipset conntrack:conntrack nfacct:nfacct; do
+    pairs="ip:iproute2 iptables:iptables"
+    [ "$what" = demo ] || pairs="$pairs ipset:ipset conntrack:conntrack nfacct:nfacct nft:nftables sysctl:procps"
+    for pair in $pairs; do
         has "${pair%%:*}" || echo "${pair#*:}"
     done
 }
@@ -54,8 +56,10 @@ why() {
         iproute2) echo "the command ip: network namespaces" ;;
         iptables) echo "the commands iptables-save and iptables-restore" ;;
         ipset) echo "the command ipset: sets of addresses" ;;
-        conntrack) echo "the command conntrack: deletes flows that a change leaves behind" ;;
+        conntrack) echo "the command conntrack: makes and shows flows, in tests" ;;
         nfacct) echo "the command nfacct: counters that kube-proxy 1.36 uses" ;;
+        nftables) echo "the command nft: tables that iptables did not write, in tests" ;;
+        procps) echo "the command sysctl: forwarding in test nodes" ;;
     esac
 }
 
