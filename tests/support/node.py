@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import ctypes
 import io
@@ -131,8 +130,9 @@ class Node:
                 os.environ.update(environment or {})
                 _enter(f"/run/netns/{self.name}")
                 if user:
-                    # The interpreter may be where only root can read; what it loads late has to be there before.
-                    codecs.lookup("ascii")
+                    # Python may be where only root can read: one run as root loads everything that is loaded late.
+                    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+                        action()
                     os.setuid(user)
                 with contextlib.redirect_stdout(output):
                     action()
