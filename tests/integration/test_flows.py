@@ -5,17 +5,14 @@
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from support.builders import endpoint_slice, service
+from support.flows import listed_flows, make_flow
 from support.node import Node
 from support.packets import Wire
-
-_client_ports = itertools.count(20_000)
 
 DNS = [{"name": "dns", "port": 53, "protocol": "UDP", "nodePort": 30053}]
 
@@ -29,25 +26,14 @@ def dns(*pods: str, **spec: Any) -> dict[str, Any]:
 
 
 def flow(one: Node, destination: str, answering: str, port: int = 53, protocol: str = "udp") -> None:
-    """Make a flow as connection tracking would have it, from a client port of its own. ``answering``: ``pod:port``."""
-    source = next(_client_ports)
+    """Make a flow as connection tracking would have it. ``answering``: ``pod:port``."""
     pod, _colon, pod_port = answering.rpartition(":")
-    client = "2001:db8::99" if ":" in destination else "192.0.2.99"
-    state = ["--state", "ESTABLISHED"] if protocol == "tcp" else []
-    one.exec("conntrack", "-I", "-t", "300", "-p", protocol, "-s", client, "-d", destination, "-r", pod, "-q", client,
-             "--sport", str(source), "--dport", str(port), "--reply-port-src", pod_port,
-             "--reply-port-dst", str(source), *state)
+    make_flow(one, protocol, destination, pod, port, int(pod_port))
 
 
 def flows(one: Node) -> list[str]:
     """``destination:port > pod`` of every flow of both families."""
-    found = []
-    for family in ("ipv4", "ipv6"):
-        for line in one.exec("conntrack", "-L", "-f", family).splitlines():
-            match = re.search(r"dst=(\S+) sport=\d+ dport=(\d+).*?src=(\S+)", line)
-            assert match, line
-            found.append(f"{match[1]}:{match[2]} > {match[3]}")
-    return sorted(found)
+    return sorted(f"{found.destination}:{found.port} > {found.answering}" for found in listed_flows(one))
 
 
 @pytest.fixture

@@ -45,8 +45,6 @@ class CalicoVersion(NamedTuple):
     bpf_outgoing: Mark
     #: eBPF dataplane: the mark of packets that a pod sends to itself. None: there is no rule for them.
     bpf_loopback: Mark | None
-    #: The bit of packets that policy has accepted.
-    accept_bit: int
     #: The bits that tell endpoints apart; the lowest of them alone means: no endpoint of Calico.
     endpoint_mask: int
 
@@ -76,7 +74,6 @@ def calico_version(text: str) -> CalicoVersion:
         nat_hook_last=_has(release, _NAT_HOOK_LAST),
         bpf_outgoing=_bpf_outgoing(minor),
         bpf_loopback=Mark(0x3600000, 0x3F00000) if minor >= 23 else None,
-        accept_bit=0x10000,
         endpoint_mask=0xFFE00000 if minor >= 30 else 0xFFF00000,
     )
 

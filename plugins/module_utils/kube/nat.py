@@ -13,7 +13,7 @@ from typing import Any
 from ansible_collections.metal.nodenet.plugins.module_utils.agents import Agent
 from ansible_collections.metal.nodenet.plugins.module_utils.kube import cluster_file
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.layout import LAYOUTS
-from ansible_collections.metal.nodenet.plugins.module_utils.kube.objects import Cluster, Node, read_cluster
+from ansible_collections.metal.nodenet.plugins.module_utils.kube.objects import ZONE_LABEL, Cluster, Node, read_cluster
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.opponents import describe, opponents
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.options import ProxyOptions
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.rules import desired, nothing
@@ -26,8 +26,6 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.iptables i
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import IPV4, IPV6, Desired, Tables
 from ansible_collections.metal.nodenet.plugins.module_utils.reconcile import Hooks
 from ansible_collections.metal.nodenet.plugins.module_utils.states import Manager
-
-ZONE_LABEL = "topology.kubernetes.io/zone"
 
 #: Chains that only a kubelet makes: it also has a part in KUBE-FIREWALL and, in its older versions, KUBE-MARK-DROP.
 _KUBELET_CHAINS = ("KUBE-KUBELET-CANARY", "KUBE-IPTABLES-HINT")
