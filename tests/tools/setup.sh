@@ -4,7 +4,8 @@
 #   setup.sh demo | lint | test | clean
 #
 # Debian packages are asked for only where a command is missing; Python packages go into the virtual environment
-# $VENV; a symlink there makes this checkout the collection metal.nodenet, wherever it is.
+# $VENV, other collections beside them, out of the PyPI package ansible; a symlink there makes this checkout the
+# collection metal.nodenet, wherever it is.
 set -eu
 
 what=${1:?usage: setup.sh demo|lint|test|clean}
@@ -100,6 +101,23 @@ install_requirements() {
     printf '%s\n' "$wanted" >"$stamp"
 }
 
+# Other collections, of the versions that belong to the installed ansible-core: package 12 to core 2.19, 13 to 2.20, ...
+install_collections() {
+    [ "$what" != demo ] || return 0
+    wanted_collections=$top/tests/requirements.yml
+    installed=$VENV/collections/.nodenet-collections
+    cmp -s "$wanted_collections" "$installed" && return 0
+    core=$("$VENV/bin/python" -c 'from ansible.release import __version__; print(__version__.split(".")[1])')
+    say "installing the collections of ${wanted_collections#"$top"/}"
+    package=$(mktemp -d)
+    "$VENV/bin/python" -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+        --dest "$package" "ansible==$((core - 7)).*"
+    "$VENV/bin/python" "$top/tests/tools/unpack_collections.py" "$wanted_collections" "$package"/ansible-*.whl \
+        "$VENV/collections"
+    rm -rf "$package"
+    cp "$wanted_collections" "$installed"
+}
+
 # Both as Ansible finds a collection (ANSIBLE_COLLECTIONS_PATH=$VENV/collections) and as Python finds a package.
 link_collection() {
     link=$VENV/collections/ansible_collections/metal/nodenet
@@ -117,6 +135,7 @@ case $what in
         check_python
         install_packages
         install_requirements
+        install_collections
         link_collection
         ;;
     *) die "unknown: $what" ;;
