@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.metal.nodenet.plugins.module_utils.apply import ReconcileError, Target
+from ansible_collections.metal.nodenet.plugins.module_utils.apply import Target
 from ansible_collections.metal.nodenet.plugins.module_utils.clock import Clock
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.backend import (
     AUTO,
@@ -53,22 +51,6 @@ class Manager(NamedTuple):
     hooks: Callable[[], Hooks]
     #: What the module has found worth saying; grows during the run.
     warnings: Sequence[str]
-
-
-def carry_out(module: AnsibleModule, tables: Sequence[str], build: Callable[[dict[str, Any]], Manager]) -> None:
-    """The ``main()`` of every module: run, and turn every error into one message.
-
-    ``tables``: those that the module has chains in. ``build`` makes a manager of the parameters.
-    """
-    # A run makes hundreds of thousands of small objects and no cycles, and then the process ends.
-    gc.disable()
-    try:
-        result = run(module.params, module.check_mode, tables, build, module.warn)
-    except ReconcileError as error:
-        module.fail_json(msg=str(error), **error.details)
-    except (NetfilterError, ValueError) as error:
-        module.fail_json(msg=str(error), changed=False)
-    module.exit_json(**result)
 
 
 def run(params: dict[str, Any], check_mode: bool, tables: Sequence[str],

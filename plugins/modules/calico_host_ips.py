@@ -120,38 +120,10 @@ gathered:
   sample: {ipv4: {}, sets: {cali40this-host: "create …"}}
 """
 
-from typing import Any  # noqa: E402
-
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.calico import hosts  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.calico.node import (  # noqa: E402
-    calico_arguments,
-    calico_manager,
-)
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.addresses import local_routes  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Desired  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.states import Manager, carry_out  # noqa: E402
-
-
-def build(params: dict[str, Any]) -> Manager:
-    """From the parameters to what the shared run asks for."""
-    options = hosts.HostOptions(**{name: params[name] for name in (
-        "calico_version", "rule_hashes", "insert_mode", "workload_prefixes", "exclude_interfaces", "forward_check",
-        "nodeport_ranges", "max_ipset_size")})
-    addresses = _addresses(params)
-
-    def wanted(family: str, _random_fully: bool) -> tuple[Desired, list[str]]:
-        return hosts.desired(addresses, options, family)
-
-    return calico_manager(params, wanted, hosts.nothing)
-
-
-def _addresses(params: dict[str, Any]) -> list[tuple[str, str]]:
-    if params["addresses"] is not None:
-        return [(one["address"], one["interface"]) for one in params["addresses"]]
-    if params["state"] == "rendered":
-        raise ValueError("addresses: state rendered reads nothing from a node; give the addresses")
-    return [(route.address, route.interface) for route in local_routes()]
+from ansible_collections.metal.nodenet.plugins.module_utils.calico.build_hosts import TABLES, build  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.calico.node import calico_arguments  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.entry import carry_out  # noqa: E402
 
 
 def main() -> None:
@@ -168,7 +140,7 @@ def main() -> None:
             "max_ipset_size": {"type": "int", "default": 1048576},
         },
         supports_check_mode=True,
-    ), ("filter",), build)
+    ), TABLES, build)
 
 
 if __name__ == "__main__":

@@ -138,39 +138,10 @@ gathered:
   sample: {ipv4: {nat: "*nat\n:cali-POSTROUTING - [0:0]\n…"}, sets: {cali40masq-ipam-pools: "create …"}}
 """
 
-from typing import Any  # noqa: E402
-
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.calico import masq  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.calico.node import (  # noqa: E402
-    calico_arguments,
-    calico_manager,
-)
-from ansible_collections.metal.nodenet.plugins.module_utils.calico.nodes import read_nodes  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.calico.pools import read_pools  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import FAMILIES, Desired  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.states import Manager, carry_out  # noqa: E402
-
-_OPTIONS = ("calico_version", "rule_hashes", "insert_mode", "dataplane", "nat_outgoing_address", "nat_port_range",
-            "interface_filter", "exclusions", "max_ipset_size")
-
-
-def build(params: dict[str, Any]) -> Manager:
-    """From the parameters to what the shared run asks for."""
-    chosen = {name: params[name] for name in _OPTIONS}
-    options = masq.MasqOptions(**chosen)
-    if params["state"] in ("present", "rendered") and not params["pools"] and not params["allow_empty"]:
-        raise ValueError("pools: the list is empty, and nothing would be masqueraded any more. Set allow_empty to true "
-                         "if that is what you want")
-    pools, warnings = read_pools(params["pools"] or ())
-    hosts, more = read_nodes(params["hosts"])
-
-    def wanted(family: str, random_fully: bool) -> tuple[Desired, list[str]]:
-        known = masq.MasqOptions(**chosen, random_fully=dict.fromkeys(FAMILIES, random_fully))
-        state, found = masq.desired(pools, known, family, hosts)
-        return state, [*warnings, *more, *found]
-
-    return calico_manager(params, wanted, lambda family: masq.nothing(family, options))
+from ansible_collections.metal.nodenet.plugins.module_utils.calico.build_masq import TABLES, build  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.calico.node import calico_arguments  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.entry import carry_out  # noqa: E402
 
 
 def main() -> None:
@@ -190,7 +161,7 @@ def main() -> None:
         },
         required_if=[("state", "present", ("pools",)), ("state", "rendered", ("pools",))],
         supports_check_mode=True,
-    ), ("nat",), build)
+    ), TABLES, build)
 
 
 if __name__ == "__main__":

@@ -142,46 +142,10 @@ gathered:
   sample: {ipv4: {nat: "*nat\n:cali-OUTPUT - [0:0]\n…"}}
 """
 
-import os  # noqa: E402
-from typing import Any  # noqa: E402
-
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.calico import floating  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.calico.floating_ips import (  # noqa: E402
-    read_endpoints,
-    read_mappings,
-)
-from ansible_collections.metal.nodenet.plugins.module_utils.calico.node import (  # noqa: E402
-    calico_arguments,
-    calico_manager,
-)
-from ansible_collections.metal.nodenet.plugins.module_utils.calico.stale import stale_flows  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import FAMILIES, Desired  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.states import Manager, carry_out  # noqa: E402
-
-_OPTIONS = ("calico_version", "rule_hashes", "insert_mode", "dataplane", "enabled", "metadata_address")
-
-
-def build(params: dict[str, Any]) -> Manager:
-    """From the parameters to what the shared run asks for."""
-    chosen = {name: params[name] for name in _OPTIONS}
-    options = floating.FloatingOptions(**chosen)
-    found, warnings = read_mappings(_without_none(one) for one in params["mappings"] or ())
-    if params["objects"]:
-        name = params["node_name"] or os.uname().nodename.strip().lower()
-        found, warnings = read_endpoints(params["objects"], name)
-
-    def wanted(family: str, random_fully: bool) -> tuple[Desired, list[str]]:
-        known = floating.FloatingOptions(**chosen, random_fully=dict.fromkeys(FAMILIES, random_fully))
-        state, more = floating.desired(found, known, family)
-        return state, [*warnings, *more]
-
-    stale = stale_flows if params["conntrack_cleanup"] else lambda _tables, _desired: []
-    return calico_manager(params, wanted, lambda family: floating.nothing(family, options), stale)
-
-
-def _without_none(mapping: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in mapping.items() if value is not None}
+from ansible_collections.metal.nodenet.plugins.module_utils.calico.build_floating import TABLES, build  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.calico.node import calico_arguments  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.entry import carry_out  # noqa: E402
 
 
 def main() -> None:
@@ -203,7 +167,7 @@ def main() -> None:
         required_if=[("state", "present", ("mappings", "objects"), True),
                      ("state", "rendered", ("mappings", "objects"), True)],
         supports_check_mode=True,
-    ), ("nat",), build)
+    ), TABLES, build)
 
 
 if __name__ == "__main__":

@@ -268,9 +268,10 @@ failed_command:
 """
 
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.kube.nat import KubeNat  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.entry import carry_out  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.kube.nat import build  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.ownership import TABLES  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.states import carry_out, common_arguments  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.states import common_arguments  # noqa: E402
 
 
 def main() -> None:
@@ -311,7 +312,7 @@ def main() -> None:
                      ("state", "rendered", ("cluster", "services"), True)],
         supports_check_mode=True,
     )
-    carry_out(module, TABLES, lambda params: KubeNat(params).manager())
+    carry_out(module, TABLES, build)
 
 
 if __name__ == "__main__":

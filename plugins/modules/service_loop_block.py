@@ -104,51 +104,10 @@ gathered:
   sample: {ipv4: {filter: "*filter\n:cali-FORWARD - [0:0]\n…"}}
 """
 
-from typing import Any  # noqa: E402
-
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.calico import loops  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.calico.node import (  # noqa: E402
-    calico_arguments,
-    calico_manager,
-)
-from ansible_collections.metal.nodenet.plugins.module_utils.calico.pools import read_pools  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.calico.service_cidrs import (  # noqa: E402
-    read_bgp_configuration,
-    read_cidrs,
-)
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.addresses import local_addresses  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ip import (  # noqa: E402
-    Network,
-    parse_address,
-    parse_network,
-    single,
-)
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Desired  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.states import Manager, carry_out  # noqa: E402
-
-
-def build(params: dict[str, Any]) -> Manager:
-    """From the parameters to what the shared run asks for."""
-    options = loops.LoopOptions(**{name: params[name] for name in (
-        "calico_version", "rule_hashes", "insert_mode", "action", "strict")})
-    cidrs, warnings = read_cidrs(params["cidrs"] or ())
-    objects = params["bgp_configuration"]
-    if objects is not None:
-        cidrs, warnings = read_bgp_configuration(objects if isinstance(objects, list) else [objects])
-    pools, more = read_pools({"cidr": one} if isinstance(one, str) else one for one in params["pools"])
-    networks = [pool.network for pool in pools]
-    own = _own_networks() if params["state"] == "present" else []
-
-    def wanted(family: str, _random_fully: bool) -> tuple[Desired, list[str]]:
-        state, found = loops.desired(cidrs, options, family, networks, own)
-        return state, [*warnings, *more, *found]
-
-    return calico_manager(params, wanted, lambda family: loops.nothing(family, options))
-
-
-def _own_networks() -> list[Network]:
-    return [parse_network(single(parse_address(address))) for address in local_addresses()]
+from ansible_collections.metal.nodenet.plugins.module_utils.calico.build_loops import TABLES, build  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.calico.node import calico_arguments  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.entry import carry_out  # noqa: E402
 
 
 def main() -> None:
@@ -166,7 +125,7 @@ def main() -> None:
         required_if=[("state", "present", ("cidrs", "bgp_configuration"), True),
                      ("state", "rendered", ("cidrs", "bgp_configuration"), True)],
         supports_check_mode=True,
-    ), ("filter",), build)
+    ), TABLES, build)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,11 @@ _LOOPBACKS = ["127.0.0.1", "::1"]
 _TRUE_FALSE = {"enabled": True, "disabled": False}
 
 
+def build(params: dict[str, Any]) -> Manager:
+    """A manager for the module's parameters. Raises ``ValueError`` and ``NetfilterError`` for bad input."""
+    return KubeNat(params).manager()
+
+
 class KubeNat:
     """One call of the module. ``warnings`` fills up as the run goes on."""
 
