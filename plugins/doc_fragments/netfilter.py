@@ -61,6 +61,30 @@ options:
         so that the first load of a large cluster does not return megabytes. V(0) shows everything.
     type: int
     default: 5000
+  state_dir:
+    description:
+      - Where the node keeps what it remembers. It is made when something is to be remembered or guarded.
+    type: path
+    default: /var/lib/nodenet
+  remember:
+    description:
+      - After a successful run with O(state=present), keep its options and its input in O(state_dir), so that the node
+        can rebuild its state by itself; with O(state=absent) forget them. That the node remembers something else than
+        before is a change.
+    type: bool
+    default: false
+  guard:
+    description:
+      - The run id of the guard that M(metal.nodenet.commit_guard) has armed. The run writes only as long as that is
+        armed, and what it asks the node to remember waits for the confirmation.
+      - Whether it is given or not, nothing is written while the guard of another run is armed.
+    type: str
+  expect_plan:
+    description:
+      - The RV(ignore:plan_sha256) of an earlier run in check mode, empty if nothing was to change. If the run would
+        change anything else, it fails before anything is touched, in check mode too. A run that has nothing to change
+        never fails for it.
+    type: str
 attributes:
   check_mode:
     support: full

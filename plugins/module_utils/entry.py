@@ -12,18 +12,21 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.metal.nodenet.plugins.module_utils.apply import ReconcileError
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import NetfilterError
-from ansible_collections.metal.nodenet.plugins.module_utils.states import Manager, run
+from ansible_collections.metal.nodenet.plugins.module_utils.node.session import run
+from ansible_collections.metal.nodenet.plugins.module_utils.states import Manager
 
 
-def carry_out(module: AnsibleModule, tables: Sequence[str], build: Callable[[dict[str, Any]], Manager]) -> None:
+def carry_out(module: AnsibleModule, name: str, tables: Sequence[str],
+              build: Callable[[dict[str, Any]], Manager]) -> None:
     """Run, and turn every error into one message.
 
-    ``tables``: those that the module has chains in. ``build`` makes a manager of the parameters.
+    ``name``: that of the module, under which a node remembers it. ``tables``: those that the module has chains in.
+    ``build`` makes a manager of the parameters.
     """
     # A run makes hundreds of thousands of small objects and no cycles, and then the process ends.
     gc.disable()
     try:
-        result = run(module.params, module.check_mode, tables, build, module.warn)
+        result = run(name, module.params, module.check_mode, tables, build, module.warn)
     except ReconcileError as error:
         module.fail_json(msg=str(error), **error.details)
     except (NetfilterError, ValueError) as error:

@@ -21,9 +21,10 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.conntrack 
     find_flows,
 )
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.difference import differences, set_differences
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import FlowError
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import FlowError, NetfilterError
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Desired, Tables
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import counts, plan_family
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan_hash import plan_hash
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.set_plan import count_members, plan_sets, release
 
 
@@ -44,6 +45,8 @@ class Outcome(NamedTuple):
     changed: bool
     diff: list[dict[str, str]]
     plan: dict[str, dict[str, int]]
+    #: Stands for the whole plan, ``""`` where nothing changes.
+    plan_sha256: str
     stale_flows: list[dict[str, Any]]
     warnings: list[str]
     timings: dict[str, float]
@@ -54,8 +57,11 @@ class Outcome(NamedTuple):
 
 
 def reconcile(targets: Sequence[Target], *, check_mode: bool, verify: bool, diff_limit: int, hooks: Hooks,
-              clock: Clock) -> Outcome:
+              clock: Clock, expected: str | None = None, before_write: Callable[[], None] = lambda: None) -> Outcome:
     """Bring the node to the desired state, or only say what that would take.
+
+    ``expected``: the only plan, by its hash, that may be carried out. ``before_write``: called as the last thing before
+    the first write; it may refuse, too.
 
     Raises ``NetfilterError`` before anything is written, ``ReconcileError`` after; the old state is back then, or the
     message says what is not.
@@ -64,6 +70,11 @@ def reconcile(targets: Sequence[Target], *, check_mode: bool, verify: bool, diff
         warnings: list[str] = []
         planned = [_plan(target, warnings) for target in targets]
         changed = any(planned)
+        sha256 = plan_hash([(item.target.handle.label, item.plan, item.sets) for item in planned])
+        if changed and expected is not None and sha256 != expected:
+            raise NetfilterError("expect_plan: the node or the input has changed since the plan "
+                                 f"{expected or '(nothing to change)'}: this run would be {sha256}. Nothing was "
+                                 "written; plan again and look at the difference")
         selectors = [selector for item in planned if changed
                      for selector in hooks.stale(item.target.handle.dump.tables, item.target.desired)]
     with clock.phase("difference"):
@@ -74,10 +85,12 @@ def reconcile(targets: Sequence[Target], *, check_mode: bool, verify: bool, diff
     totals = {**counts([item.plan for item in planned]),
               "set_members": count_members([change for item in planned for change in item.sets]),
               "flows": {"added": 0, "changed": 0, "removed": len(flows)}}
-    outcome = Outcome(changed, diff, totals, [_shown(selector) for selector in selectors], warnings, clock.timings)
+    outcome = Outcome(changed, diff, totals, sha256, [_shown(selector) for selector in selectors], warnings,
+                      clock.timings)
     if check_mode or not changed:
         return outcome
     hooks.guard()
+    before_write()
     apply_all([item for item in planned if item], verify, clock)
     with clock.phase("flows"):
         _clean(selectors)

@@ -23,6 +23,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.iptables i
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import FAMILIES, IPV4, Desired, Tables
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.set_plan import set_family
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.snapshot import gathered, rendered, set_text
+from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import DEFAULT_PATH
 from ansible_collections.metal.nodenet.plugins.module_utils.reconcile import Hooks, reconcile
 
 STATES = ("present", "absent", "rendered", "gathered")
@@ -38,6 +39,10 @@ def common_arguments() -> dict[str, dict[str, Any]]:
         "takeover": {"type": "bool", "default": False},
         "verify": {"type": "bool", "default": True},
         "diff_limit": {"type": "int", "default": 5000},
+        "state_dir": {"type": "path", "default": DEFAULT_PATH},
+        "remember": {"type": "bool", "default": False},
+        "guard": {"type": "str"},
+        "expect_plan": {"type": "str"},
     }
 
 
@@ -53,8 +58,20 @@ class Manager(NamedTuple):
     warnings: Sequence[str]
 
 
-def run(params: dict[str, Any], check_mode: bool, tables: Sequence[str],
-        build: Callable[[dict[str, Any]], Manager], warn: Callable[[str], None]) -> dict[str, Any]:
+class Escort(NamedTuple):
+    """Who wants to know how a run goes."""
+
+    #: Called before the first write; raises to refuse it.
+    before_write: Callable[[], None] = lambda: None
+    #: Told what was read and what should be, before anything is written.
+    planned: Callable[[Sequence[Target]], None] = lambda _targets: None
+
+
+ALONE = Escort()
+
+
+def run(params: dict[str, Any], check_mode: bool, tables: Sequence[str], build: Callable[[dict[str, Any]], Manager],
+        warn: Callable[[str], None], escort: Escort = ALONE) -> dict[str, Any]:
     """Carry out ``state`` and return the module's result; warnings go to ``warn``.
 
     Raises ``NetfilterError``, and what ``build`` raises for bad input.
@@ -75,7 +92,7 @@ def run(params: dict[str, Any], check_mode: bool, tables: Sequence[str],
             manager = build(params)
         handles = reading.result()
     return _with_warnings(manager, warnings, warn,
-                          lambda found: _run(params, check_mode, manager, handles, found, clock))
+                          lambda found: _run(params, check_mode, manager, handles, found, clock, escort))
 
 
 def _with_warnings(manager: Manager, warnings: list[str], warn: Callable[[str], None],
@@ -96,15 +113,17 @@ def _read_node(params: dict[str, Any], tables: Sequence[str], warnings: list[str
 
 
 def _run(params: dict[str, Any], check_mode: bool, manager: Manager, handles: list[Handle], warnings: list[str],
-         clock: Clock) -> dict[str, Any]:
+         clock: Clock, escort: Escort) -> dict[str, Any]:
     if params["state"] == "gathered":
         return _gathered(handles, manager, clock)
     with clock.phase("render"):
         wanted = [_wanted(params["state"], handle, manager) for handle in handles]
     with clock.phase("read"):
         targets = _targets(handles, wanted)
-    outcome = reconcile(targets, check_mode=check_mode, verify=params["verify"],
-                        diff_limit=params["diff_limit"], hooks=manager.hooks(), clock=clock)
+    escort.planned(targets)
+    outcome = reconcile(targets, check_mode=check_mode, verify=params["verify"], diff_limit=params["diff_limit"],
+                        hooks=manager.hooks(), clock=clock, expected=params.get("expect_plan"),
+                        before_write=escort.before_write)
     warnings += outcome.warnings
     return outcome.result()
 

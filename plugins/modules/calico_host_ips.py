@@ -103,6 +103,16 @@ plan:
     rules: {added: 0, changed: 0, removed: 0}
     set_members: {added: 1, changed: 0, removed: 0}
     flows: {added: 0, changed: 0, removed: 0}
+plan_sha256:
+  description:
+    - Stands for the whole plan, with what was there before. It is the same on nodes that would change in the same way,
+      and empty where nothing changes. O(expect_plan) takes it.
+  returned: for O(state=present) and O(state=absent)
+  type: str
+remembered:
+  description: Whether what the node remembers has changed.
+  returned: with O(remember)
+  type: bool
 timings:
   description: Seconds per phase.
   returned: when the node was read
@@ -140,7 +150,7 @@ def main() -> None:
             "max_ipset_size": {"type": "int", "default": 1048576},
         },
         supports_check_mode=True,
-    ), TABLES, build)
+    ), "calico_host_ips", TABLES, build)
 
 
 if __name__ == "__main__":

@@ -125,6 +125,16 @@ stale_flows:
       service: floating IP 198.51.100.10
       reason: it led to 10.244.1.5
       kept_endpoints: []
+plan_sha256:
+  description:
+    - Stands for the whole plan, with what was there before. It is the same on nodes that would change in the same way,
+      and empty where nothing changes. O(expect_plan) takes it.
+  returned: for O(state=present) and O(state=absent)
+  type: str
+remembered:
+  description: Whether what the node remembers has changed.
+  returned: with O(remember)
+  type: bool
 timings:
   description: Seconds per phase.
   returned: when the node was read
@@ -167,7 +177,7 @@ def main() -> None:
         required_if=[("state", "present", ("mappings", "objects"), True),
                      ("state", "rendered", ("mappings", "objects"), True)],
         supports_check_mode=True,
-    ), TABLES, build)
+    ), "floating_ip", TABLES, build)
 
 
 if __name__ == "__main__":

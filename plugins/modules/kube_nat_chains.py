@@ -236,6 +236,16 @@ stale_flows:
       service: kube-system/dns:dns
       reason: 'endpoints left: 10.244.1.5 port 5353'
       kept_endpoints: ['10.244.2.7:5353']
+plan_sha256:
+  description:
+    - Stands for the whole plan, with what was there before. It is the same on nodes that would change in the same way,
+      and empty where nothing changes. O(expect_plan) takes it.
+  returned: for O(state=present) and O(state=absent)
+  type: str
+remembered:
+  description: Whether what the node remembers has changed.
+  returned: with O(remember)
+  type: bool
 timings:
   description: Seconds per phase.
   returned: when the node was read
@@ -312,7 +322,7 @@ def main() -> None:
                      ("state", "rendered", ("cluster", "services"), True)],
         supports_check_mode=True,
     )
-    carry_out(module, TABLES, build)
+    carry_out(module, "kube_nat_chains", TABLES, build)
 
 
 if __name__ == "__main__":

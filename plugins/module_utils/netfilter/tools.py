@@ -5,15 +5,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import ToolError
 
 #: Besides ``PATH``: an unprivileged login shell often has no sbin.
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
+
+#: Open files that a tool keeps open as long as it runs.
+_kept: list[int] = []
+
+
+@contextlib.contextmanager
+def keeping(handle: int) -> Iterator[None]:
+    """Have the tools that are run meanwhile hold an open file, too: a lock, even if this process is killed."""
+    _kept.append(handle)
+    try:
+        yield
+    finally:
+        _kept.remove(handle)
 
 
 def find_tool(name: str) -> str | None:
@@ -25,7 +39,7 @@ def run_tool(argv: Sequence[str], text: str | None = None) -> subprocess.Complet
     """Run a tool with ``text`` on its standard input and messages in English. Raises ``ToolError`` if it fails."""
     try:
         done = subprocess.run(argv, input=text, env=dict(os.environ, LC_ALL="C", PATH=_path()), capture_output=True,
-                              check=False, encoding="utf-8", errors="surrogateescape")
+                              check=False, encoding="utf-8", errors="surrogateescape", pass_fds=_kept)
     except OSError as error:
         raise ToolError(f"{argv[0]} could not be run: {error}", argv) from None
     if done.returncode != 0:

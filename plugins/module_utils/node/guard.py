@@ -1,0 +1,98 @@
+# Copyright (c) 2026 the metal.nodenet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a guard is armed on this node, and whether a run may write then."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any, NamedTuple
+
+from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import GUARD, StateDir, StateError
+
+ARMED = (GUARD, "armed.json")
+CONFIRMED = (GUARD, "confirmed.json")
+FIRED = (GUARD, "fired.json")
+RETURNING = (GUARD, "returning.json")
+SNAPSHOT = (GUARD, "snapshot.json")
+WRITTEN = (GUARD, "written")
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_FIELDS: dict[str, Any] = {"run_id": str, "since": (int, float), "deadline": (int, float), "timer": str, "agent": str,
+                           "controller": str}
+
+
+class Armed(NamedTuple):
+    """A guard that is armed. Times are seconds since the epoch."""
+
+    run_id: str
+    since: float
+    deadline: float
+    #: ``systemd`` or ``process``: who waits for the deadline.
+    timer: str
+    #: The path of the agent that carries out the roll-back.
+    agent: str
+    #: Who armed it, as far as the node can tell.
+    controller: str = ""
+
+    @property
+    def expired(self) -> bool:
+        """Whether the roll-back is due."""
+        return time.time() >= self.deadline
+
+    def describe(self) -> str:
+        """Who, since when, until when."""
+        who = f" from {self.controller}" if self.controller else ""
+        return f"run {self.run_id}{who}, since {clock(self.since)}, until {clock(self.deadline)}"
+
+
+def clock(seconds: float) -> str:
+    """A time as people read it: ``2026-11-29 23:04:05 UTC``."""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
+
+
+def check_run_id(run_id: str) -> str:
+    """A run id that can be part of the name of a unit. Raises ``ValueError``."""
+    if not _RUN_ID.fullmatch(run_id):
+        raise ValueError(f"run id {run_id!r}: up to 64 letters, digits, '_', '.' and '-', the first a letter or digit")
+    return run_id
+
+
+def read_armed(state: StateDir) -> Armed | None:
+    """The guard that is armed, None where there is none. Raises ``StateError`` for a file that cannot be read."""
+    found = state.read_json(*ARMED)
+    if found is None:
+        return None
+    for field, kind in _FIELDS.items():
+        if not isinstance(found.get(field), kind):
+            raise StateError(f"{state.file(*ARMED)} is damaged: {field} is {found.get(field)!r}")
+    return Armed(**{field: found[field] for field in _FIELDS})
+
+
+def enter(state: StateDir, run_id: str | None) -> None:
+    """Called under the lock before the first write of a run. Raises ``StateError`` where it must not write."""
+    armed = read_armed(state)
+    if state.there(*RETURNING):
+        raise StateError(f"a roll-back to the state before the last apply was interrupted on this node "
+                         f"({state.file(*RETURNING)}). Run commit_guard with state rolled_back again, or the agent's "
+                         "restore, and then this run")
+    if armed is None:
+        if run_id is not None:
+            raise StateError(f"guard: {not_armed(state, run_id)}")
+        return
+    if armed.run_id != run_id:
+        raise StateError(f"guard: this node is guarded by {armed.describe()}. Wait for that run to be confirmed or "
+                         "rolled back, or roll it back with commit_guard, state rolled_back and its run_id")
+    if armed.expired:
+        raise StateError(f"guard: the time of run {run_id} was over at {clock(armed.deadline)}; its roll-back is due")
+    state.write(b"", *WRITTEN)
+
+
+def not_armed(state: StateDir, run_id: str) -> str:
+    """Why a run has no guard: what became of it, as far as the node remembers."""
+    fired = state.read_json(*FIRED)
+    if fired is not None and fired.get("run_id") == run_id:
+        return (f"the guard of run {run_id} fired at {clock(float(fired.get('at', 0)))} ({fired.get('reason')}); "
+                "the node has its old state")
+    return f"run {run_id} has no guard armed on this node; arm one with commit_guard first"

@@ -1,0 +1,51 @@
+# Copyright (c) 2026 the metal.nodenet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A module's run on a node that remembers: under the lock, under a guard if one is armed, with its document kept."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ansible_collections.metal.nodenet.plugins.module_utils import states
+from ansible_collections.metal.nodenet.plugins.module_utils.apply import Target
+from ansible_collections.metal.nodenet.plugins.module_utils.node import documents, guard
+from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import StateDir
+from ansible_collections.metal.nodenet.plugins.module_utils.node.lock import locked
+from ansible_collections.metal.nodenet.plugins.module_utils.node.witnesses import witnesses
+
+
+def run(name: str, params: dict[str, Any], check_mode: bool, tables: Sequence[str],
+        build: Callable[[dict[str, Any]], states.Manager], warn: Callable[[str], None]) -> dict[str, Any]:
+    """Carry out the module ``name``; its result. Raises as ``states.run``, and ``StateError``."""
+    if params["state"] not in ("present", "absent"):
+        return states.run(params, check_mode, tables, build, warn)
+    state = StateDir(params["state_dir"])
+    if params["guard"] is not None:
+        guard.check_run_id(params["guard"])
+    uses = params["remember"] or params["guard"] is not None
+    seen: list[Target] = []
+    escort = states.Escort(lambda: guard.enter(state, params["guard"]), seen.extend)
+    # A node without the directory has no guard, and nobody else to wait for.
+    alone = locked(state, f"module {name}") if not check_mode and (uses or state.there()) else contextlib.nullcontext()
+    with alone:
+        result = states.run(params, check_mode, tables, build, warn, escort)
+        if params["remember"]:
+            result["remembered"] = _remember(state, name, params, check_mode, seen)
+            result["changed"] = result["changed"] or result["remembered"]
+    return result
+
+
+def _remember(state: StateDir, name: str, params: dict[str, Any], check_mode: bool, seen: Sequence[Target]) -> bool:
+    """Keep the document of the run; whether that is news."""
+    armed = params["guard"] is not None
+    document, source = documents.compose(state, name, params, witnesses(seen))
+    stored = documents.current(state, name, armed)
+    news = stored is not None if document.params is None else not document.same(stored)
+    if news and not check_mode:
+        guard.enter(state, params["guard"])
+        documents.keep(state, source)
+        documents.store(state, document, armed)
+    return news
