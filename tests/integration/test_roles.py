@@ -84,18 +84,20 @@ def test_prerequisites_are_removed(fleet: Fleet) -> None:
 INTERNAL = {"cluster_sha256"}
 MODULES = {"kube_nat": ["kube_nat_chains"],
            "calico_nat": ["calico_masq", "floating_ip", "service_loop_block", "calico_host_ips"]}
+PAIRS = [(role, module) for role, modules in MODULES.items() for module in modules]
 
 
-@pytest.mark.parametrize(("role", "module"), [(role, module) for role, modules in MODULES.items() for module in modules])
+@pytest.mark.parametrize(("role", "module"), PAIRS)
 def test_a_role_has_every_option_of_its_modules(role: str, module: str) -> None:
     tasks = yaml.safe_load((TOP / f"roles/{role}/tasks/main.yml").read_text())
     given = next(task[f"metal.nodenet.{module}"] for task in tasks if f"metal.nodenet.{module}" in task)
     assert given.keys() == _documented(module).keys() - INTERNAL
 
 
-@pytest.mark.parametrize(("role", "module"), [(role, module) for role, modules in MODULES.items() for module in modules])
+@pytest.mark.parametrize(("role", "module"), PAIRS)
 def test_a_role_has_the_defaults_and_choices_of_its_modules(role: str, module: str) -> None:
-    specs = yaml.safe_load((TOP / f"roles/{role}/meta/argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
+    page = yaml.safe_load((TOP / f"roles/{role}/meta/argument_specs.yml").read_text())
+    specs = page["argument_specs"]["main"]["options"]
     short = f"{role}_{module.removeprefix('calico_')}_"
     for name, option in _documented(module).items():
         found = specs.get(f"{short}{name}", specs.get(f"{role}_{name}"))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from support.node import Node
 
 TOP = Path(__file__).resolve().parents[2]

@@ -50,6 +50,11 @@ playbook_lint() {
     ansible-lint --nocolor
 }
 
+role_docs() {
+    # the tables of variables in the roles' pages
+    python tests/tools/role_docs.py --check
+}
+
 build() {
     local out
     out=$(mktemp -d)
@@ -95,6 +100,8 @@ lint_sections() {
     yamllint --strict .
     section 'ansible-lint: playbooks, roles and metadata, profile "production"'
     playbook_lint
+    section "role_docs.py: the tables in the READMEs of the roles are up to date"
+    role_docs
     section 'ansible-galaxy: the collection builds'
     build
     section 'ansible-doc: every plugin has a page'

@@ -30,7 +30,10 @@ def test_as_kube_proxy_decides(layout: str, addresses: list[str], localhost: boo
     assert route_localnet(layout, addresses, localhost) is wanted
 
 
-@pytest.mark.parametrize(("layout", "addresses", "named"), [("1.31", [], "'1.31'"), ("1.36", ["192.0.2.1"], "192.0.2.1")])
+@pytest.mark.parametrize(("layout", "addresses", "named"), [
+    ("1.31", [], "'1.31'"),
+    ("1.36", ["192.0.2.1"], "192.0.2.1"),
+])
 def test_bad_input_is_named(layout: str, addresses: list[str], named: str) -> None:
     with pytest.raises(AnsibleFilterError, match=named):
         route_localnet(layout, addresses)
