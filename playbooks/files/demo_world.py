@@ -14,13 +14,15 @@
                                            pod-dns-1                                  nodenet-demo-dns-1      ... 14
 
 Each pod hangs on the node by a veth pair of its own and a route, as with the CNI plugin ptp or with Calico. Nothing of
-the machine outside these namespaces is touched: the links are made inside them. Needs root and iproute2.
+the machine outside these namespaces is touched but /run/nodenet-demo: the links are made inside them. Needs root and
+iproute2.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,6 +30,8 @@ import time
 
 PREFIX = "nodenet-demo-"
 NODE, CLIENT = PREFIX + "node", PREFIX + "client"
+#: Where the node keeps its state: namespaces share the files of the machine.
+STATE_DIR = "/run/nodenet-demo"
 #: pod -> last part of its addresses
 PODS = {"web-1": 11, "web-2": 12, "gateway-1": 13, "dns-1": 14}
 HTTP_PORT, UDP_PORT = 8080, 5353
@@ -190,6 +194,7 @@ def down() -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
         run("ip", "netns", "delete", namespace)
+    shutil.rmtree(STATE_DIR, ignore_errors=True)
 
 
 def main() -> None:

@@ -29,19 +29,9 @@ description:
     by source ranges.
 extends_documentation_fragment:
   - metal.nodenet.netfilter
+  - metal.nodenet.cluster
   - ansible.builtin.action_common_attributes
 options:
-  cluster:
-    description:
-      - Path of a C(v1) List with the cluster's Services, EndpointSlices and Nodes, as
-        C(kubectl get nodes,services,endpointslices -A -o json) gives it. JSON or YAML, also with gzip.
-      - The file is on the controller, and only what the module reads of it is sent to the node; unless O(remote_src).
-    type: path
-  remote_src:
-    description:
-      - O(cluster) is a path on the node. The file must be JSON then, plain or with gzip.
-    type: bool
-    default: false
   services:
     description:
       - Service objects, instead of O(cluster).
@@ -278,6 +268,7 @@ failed_command:
 """
 
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.cluster.input import cluster_arguments  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.entry import carry_out  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.nat import build  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.ownership import TABLES  # noqa: E402
@@ -295,8 +286,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             **common_arguments(),
-            "cluster": {"type": "path"},
-            "remote_src": {"type": "bool", "default": False},
+            **cluster_arguments(),
             "services": {"type": "list", "elements": "dict"},
             "endpoint_slices": {"type": "list", "elements": "dict"},
             "node_name": {"type": "str"},

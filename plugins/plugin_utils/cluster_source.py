@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 import yaml
-from ansible_collections.metal.nodenet.plugins.module_utils.kube.cluster_file import (
+from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import (
     ClusterFileError,
     items_of,
     json_document,
     read_bytes,
+    unpacked,
 )
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -27,15 +28,22 @@ def _mapping(loader: Any, node: Any, deep: bool = False) -> dict[Any, Any]:
     if len(set(keys)) != len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
         raise yaml.constructor.ConstructorError(None, None, f"key {twice!r} is there twice", node.start_mark)
+    for key in keys:
+        if not isinstance(key, str):
+            raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is not a string", node.start_mark)
     return dict(yaml.SafeLoader.construct_mapping(loader, node, deep=True))
 
 
+# A date is a string, as it is in JSON.
+_StrictLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in _Loader.yaml_implicit_resolvers.items()}
 _StrictLoader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 
 
 def load_items(path: str) -> list[Any]:
     """The objects in a cluster file, JSON or YAML, also with gzip. Raises ``ClusterFileError``."""
-    data = read_bytes(path)
+    data = unpacked(path, read_bytes(path))
     if data.lstrip()[:1] in (b"{", b"["):
         return items_of(path, json_document(path, data))
     try:

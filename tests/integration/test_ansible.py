@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,8 +20,10 @@ from ansible_collections.metal.nodenet.plugins.modules import (
     kube_nat_chains,
     service_loop_block,
 )
+from support import plays
 from support.builders import endpoint_slice, service
 from support.node import Node
+from support.plays import Done, failure, run_plays
 
 OBJECTS = [
     {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"},
@@ -36,36 +35,17 @@ CLUSTER = {"apiVersion": "v1", "kind": "List", "items": OBJECTS}
 MODULE = "metal.nodenet.kube_nat_chains"
 
 
-def play(one: Node, folder: Path, tasks: list[dict[str, Any]],
-         name: str = "node-1") -> subprocess.CompletedProcess[str]:
+def play(one: Node, folder: Path, tasks: list[dict[str, Any]], name: str = "node-1") -> Done:
     """Run tasks on the node, whose namespace is a host of another name."""
-    playbook = [{"hosts": "all", "gather_facts": False, "tasks": tasks}]
-    (folder / "playbook.yml").write_text(yaml.safe_dump(playbook))
-    inventory = {"all": {"hosts": {name: {
-        "ansible_connection": "metal.nodenet.netns", "ansible_netns_name": one.name,
-        "ansible_python_interpreter": sys.executable}}}}
-    (folder / "inventory.yml").write_text(yaml.safe_dump(inventory))
-    return subprocess.run(
-        [sys.executable, "-m", "ansible", "playbook", "--diff", "-i", str(folder / "inventory.yml"),
-         str(folder / "playbook.yml")],
-        capture_output=True, text=True, check=False, cwd=folder)
+    return run_plays(folder, [{"hosts": "all", "tasks": tasks}], {name: one}, "--diff")
 
 
 def task(**arguments: Any) -> dict[str, Any]:
     return {MODULE: {"node_name": "node-1", **arguments}}
 
 
-def changed(done: subprocess.CompletedProcess[str]) -> int:
-    assert done.returncode == 0, done.stdout + done.stderr
-    found = re.search(r"changed=(\d+)", done.stdout)
-    assert found, done.stdout
-    return int(found[1])
-
-
-def failure(done: subprocess.CompletedProcess[str]) -> str:
-    assert done.returncode != 0, done.stdout
-    assert "Traceback" not in done.stdout + done.stderr
-    return re.sub(r"\s+", " ", done.stdout + done.stderr)
+def changed(done: Done) -> int:
+    return plays.changed(done)["node-1"]
 
 
 def as_json(objects: dict[str, Any]) -> bytes:

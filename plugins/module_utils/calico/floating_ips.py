@@ -10,10 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.calico.reading import read_address
+from ansible_collections.metal.nodenet.plugins.module_utils.cluster.shapes import FLOATING_IPS
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ip import Address, parse_address
 from ansible_collections.metal.nodenet.plugins.module_utils.objects import Fields, Item, flatten
-
-FLOATING_IPS = "cni.projectcalico.org/floatingIPs"
 
 _POD_IPS = "cni.projectcalico.org/podIPs"
 _POD_IP = "cni.projectcalico.org/podIP"

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.metal.nodenet.plugins.module_utils.agents import Agent
-from ansible_collections.metal.nodenet.plugins.module_utils.kube import cluster_file
+from ansible_collections.metal.nodenet.plugins.module_utils.cluster.input import read_input
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.layout import LAYOUTS
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.objects import ZONE_LABEL, Cluster, Node, read_cluster
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.opponents import describe, opponents
@@ -69,7 +69,7 @@ class KubeNat:
     def _read_cluster(self) -> Cluster:
         params = self._params
         if params["cluster"] is not None:
-            items = cluster_file.read_items(params["cluster"])
+            items = read_input(params, self.warnings)
         else:
             items = _of_kind("Service", "services", params["services"] or ())
             items += _of_kind("EndpointSlice", "endpoint_slices", params["endpoint_slices"] or ())

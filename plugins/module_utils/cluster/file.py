@@ -19,14 +19,26 @@ class ClusterFileError(ValueError):
 
 def read_items(path: str) -> list[Any]:
     """The objects in a cluster file. Raises ``ClusterFileError`` with the path and what is wrong with the file."""
-    return items_of(path, json_document(path, read_bytes(path)))
+    return items_in(path, read_bytes(path))
+
+
+def items_in(path: str, data: bytes) -> list[Any]:
+    """The objects in the content of a cluster file, plain or gzip."""
+    return items_of(path, json_document(path, unpacked(path, data)))
 
 
 def read_bytes(path: str) -> bytes:
-    """The content of the file, unpacked if it is gzip."""
+    """The content of the file as it is."""
     try:
         with open(path, "rb") as file:
-            data = file.read()
+            return file.read()
+    except OSError as error:
+        raise ClusterFileError(f"cluster: {path} cannot be read: {error}") from None
+
+
+def unpacked(path: str, data: bytes) -> bytes:
+    """The content, unpacked if it is gzip."""
+    try:
         return gzip.decompress(data) if data.startswith(_GZIP_MAGIC) else data
     except (OSError, EOFError, zlib.error) as error:
         raise ClusterFileError(f"cluster: {path} cannot be read: {error}") from None
