@@ -20,6 +20,7 @@ description:
 extends_documentation_fragment:
   - metal.nodenet.netfilter
   - metal.nodenet.calico
+  - metal.nodenet.cluster
   - ansible.builtin.action_common_attributes
 options:
   pools:
@@ -27,11 +28,13 @@ options:
       - IPPool objects as C(kubectl get ippools -o json) gives them (a List of them, too), or dictionaries with C(cidr)
         and C(masquerade).
       - All pools of the cluster, or the destinations that are not masqueraded are incomplete.
+      - Instead of O(cluster), whose IPPool objects count otherwise.
     type: list
     elements: dict
   allow_empty:
     description:
-      - Accept an empty list of O(pools). It is refused otherwise, for it is most often a failed read.
+      - Accept an empty list of O(pools), or a O(cluster) without any. It is refused otherwise, for it is
+        most often a failed read.
     type: bool
     default: false
   nat_outgoing_address:
@@ -58,6 +61,7 @@ options:
   hosts:
     description:
       - Addresses, CIDRs or Node objects of the cluster's hosts, for O(exclusions=pools_and_hosts).
+      - By default the Node objects of O(cluster).
     type: list
     elements: raw
     default: []
@@ -86,6 +90,11 @@ EXAMPLES = r"""
 - name: The same from the cluster's own pools, with a port range
   metal.nodenet.calico_masq:
     pools: "{{ (lookup('ansible.builtin.file', 'files/ippools.json') | from_json)['items'] }}"
+    nat_port_range: '32768:65535'
+
+- name: The same from a file with all that the modules read
+  metal.nodenet.calico_masq:
+    cluster: files/cluster.json
     nat_port_range: '32768:65535'
 
 - name: Audit a node on which Felix 3.30 runs; fail on drift
@@ -151,6 +160,7 @@ gathered:
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.calico.build_masq import TABLES, build  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.calico.node import calico_arguments  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.cluster.input import cluster_arguments  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.entry import carry_out  # noqa: E402
 
 
@@ -159,6 +169,7 @@ def main() -> None:
     carry_out(AnsibleModule(
         argument_spec={
             **calico_arguments(),
+            **cluster_arguments(),
             "pools": {"type": "list", "elements": "dict"},
             "allow_empty": {"type": "bool", "default": False},
             "nat_outgoing_address": {"type": "str", "default": ""},
@@ -169,7 +180,9 @@ def main() -> None:
             "dataplane": {"type": "str", "choices": ["iptables", "bpf"], "default": "iptables"},
             "max_ipset_size": {"type": "int", "default": 1048576},
         },
-        required_if=[("state", "present", ("pools",)), ("state", "rendered", ("pools",))],
+        mutually_exclusive=[("pools", "cluster")],
+        required_if=[("state", "present", ("pools", "cluster"), True),
+                     ("state", "rendered", ("pools", "cluster"), True)],
         supports_check_mode=True,
     ), "calico_masq", TABLES, build)
 

@@ -21,6 +21,7 @@ description:
 extends_documentation_fragment:
   - metal.nodenet.netfilter
   - metal.nodenet.calico
+  - metal.nodenet.cluster
   - ansible.builtin.action_common_attributes
 options:
   mappings:
@@ -43,12 +44,12 @@ options:
   objects:
     description:
       - WorkloadEndpoint objects, or Pod objects with the annotation C(cni.projectcalico.org/floatingIPs), instead of
-        O(mappings). Those on other nodes are not looked at.
+        O(mappings) or O(cluster), which may hold the same. Those on other nodes are not looked at.
     type: list
     elements: dict
   node_name:
     description:
-      - The name of this node in O(objects). By default the host name in lower case.
+      - The name of this node in O(objects) or O(cluster). By default the host name in lower case.
     type: str
   enabled:
     description:
@@ -85,6 +86,11 @@ EXAMPLES = r"""
 - name: The same from the annotations of the cluster's pods
   metal.nodenet.floating_ip:
     objects: "{{ (lookup('ansible.builtin.file', 'files/pods.json') | from_json)['items'] }}"
+    node_name: "{{ inventory_hostname }}"
+
+- name: The same from a file with all that the modules read
+  metal.nodenet.floating_ip:
+    cluster: files/cluster.json
     node_name: "{{ inventory_hostname }}"
 
 - name: Remove everything again
@@ -155,6 +161,7 @@ gathered:
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.calico.build_floating import TABLES, build  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.calico.node import calico_arguments  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.cluster.input import cluster_arguments  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.entry import carry_out  # noqa: E402
 
 
@@ -165,6 +172,7 @@ def main() -> None:
     carry_out(AnsibleModule(
         argument_spec={
             **calico_arguments(),
+            **cluster_arguments(),
             "mappings": {"type": "list", "elements": "dict", "options": mapping},
             "objects": {"type": "list", "elements": "dict"},
             "node_name": {"type": "str"},
@@ -173,9 +181,9 @@ def main() -> None:
             "dataplane": {"type": "str", "choices": ["iptables", "bpf"], "default": "iptables"},
             "conntrack_cleanup": {"type": "bool", "default": True},
         },
-        mutually_exclusive=[("mappings", "objects")],
-        required_if=[("state", "present", ("mappings", "objects"), True),
-                     ("state", "rendered", ("mappings", "objects"), True)],
+        mutually_exclusive=[("mappings", "objects", "cluster")],
+        required_if=[("state", "present", ("mappings", "objects", "cluster"), True),
+                     ("state", "rendered", ("mappings", "objects", "cluster"), True)],
         supports_check_mode=True,
     ), "floating_ip", TABLES, build)
 

@@ -21,6 +21,7 @@ description:
 extends_documentation_fragment:
   - metal.nodenet.netfilter
   - metal.nodenet.calico
+  - metal.nodenet.cluster
   - ansible.builtin.action_common_attributes
 options:
   cidrs:
@@ -31,7 +32,7 @@ options:
   bgp_configuration:
     description:
       - A BGPConfiguration object, or a list or List of objects, instead of O(cidrs). The one that is called C(default)
-        counts.
+        counts. O(cluster) may hold the same.
     type: raw
   action:
     description:
@@ -41,7 +42,8 @@ options:
     default: drop
   pools:
     description:
-      - CIDRs or IPPool objects that must not be blocked. An overlap is a warning, or an error with O(strict).
+      - CIDRs or IPPool objects that must not be blocked, besides the IPPool objects of O(cluster). An overlap
+        is a warning, or an error with O(strict).
     type: list
     elements: raw
     default: []
@@ -60,6 +62,11 @@ EXAMPLES = r"""
 - name: Reject them, for the ranges that the cluster advertises
   metal.nodenet.service_loop_block:
     bgp_configuration: "{{ lookup('ansible.builtin.file', 'files/bgpconfigurations.json') | from_json }}"
+    action: reject
+
+- name: The same from a file with all that the modules read
+  metal.nodenet.service_loop_block:
+    cluster: files/cluster.json
     action: reject
 
 - name: Remove everything again
@@ -117,6 +124,7 @@ gathered:
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.calico.build_loops import TABLES, build  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.calico.node import calico_arguments  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.cluster.input import cluster_arguments  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.entry import carry_out  # noqa: E402
 
 
@@ -125,15 +133,16 @@ def main() -> None:
     carry_out(AnsibleModule(
         argument_spec={
             **calico_arguments(),
+            **cluster_arguments(),
             "cidrs": {"type": "list", "elements": "str"},
             "bgp_configuration": {"type": "raw"},
             "action": {"type": "str", "choices": ["drop", "reject", "disabled"], "default": "drop"},
             "pools": {"type": "list", "elements": "raw", "default": []},
             "strict": {"type": "bool", "default": False},
         },
-        mutually_exclusive=[("cidrs", "bgp_configuration")],
-        required_if=[("state", "present", ("cidrs", "bgp_configuration"), True),
-                     ("state", "rendered", ("cidrs", "bgp_configuration"), True)],
+        mutually_exclusive=[("cidrs", "bgp_configuration", "cluster")],
+        required_if=[("state", "present", ("cidrs", "bgp_configuration", "cluster"), True),
+                     ("state", "rendered", ("cidrs", "bgp_configuration", "cluster"), True)],
         supports_check_mode=True,
     ), "service_loop_block", TABLES, build)
 

@@ -78,8 +78,7 @@ def test_every_form_of_a_cluster_file_gives_the_same_state(nft_node: Node, tmp_p
     assert changed(done) == 0, done.stdout
 
 
-FILES = {
-    "cluster.json": CLUSTER,
+FILES: dict[str, dict[str, Any]] = {
     "ippools.json": {"kind": "List", "items": [
         {"apiVersion": "projectcalico.org/v3", "kind": "IPPool", "metadata": {"name": "pods"},
          "spec": {"cidr": "10.244.0.0/16", "natOutgoing": True}}]},
@@ -91,6 +90,7 @@ FILES = {
         {"apiVersion": "projectcalico.org/v3", "kind": "BGPConfiguration", "metadata": {"name": "default"},
          "spec": {"serviceClusterIPs": [{"cidr": "10.96.0.0/12"}]}}]},
 }
+FILES["cluster.json"] = {**CLUSTER, "items": [*OBJECTS, *(item for one in FILES.values() for item in one["items"])]}
 
 
 @pytest.mark.parametrize(("page", "changes", "shown"), [

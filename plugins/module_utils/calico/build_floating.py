@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from itertools import chain
 from typing import Any
 
 from ansible_collections.metal.nodenet.plugins.module_utils.calico import floating
@@ -15,6 +16,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.calico.floating_ips 
 )
 from ansible_collections.metal.nodenet.plugins.module_utils.calico.node import calico_manager
 from ansible_collections.metal.nodenet.plugins.module_utils.calico.stale import stale_flows
+from ansible_collections.metal.nodenet.plugins.module_utils.cluster.input import read_kinds, wants_input
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import FAMILIES, Desired
 from ansible_collections.metal.nodenet.plugins.module_utils.states import Manager
 
@@ -27,9 +29,14 @@ def build(params: dict[str, Any]) -> Manager:
     chosen = {name: params[name] for name in _OPTIONS}
     options = floating.FloatingOptions(**chosen)
     found, warnings = read_mappings(_without_none(one) for one in params["mappings"] or ())
-    if params["objects"]:
+    notices: list[str] = []
+    objects = params["objects"]
+    if wants_input(params):
+        objects = list(chain.from_iterable(read_kinds(params, ("WorkloadEndpoint", "Pod"), notices).values()))
+    if objects:
         name = params["node_name"] or os.uname().nodename.strip().lower()
-        found, warnings = read_endpoints(params["objects"], name)
+        found, warnings = read_endpoints(objects, name)
+    warnings = [*notices, *warnings]
 
     def wanted(family: str, random_fully: bool) -> tuple[Desired, list[str]]:
         known = floating.FloatingOptions(**chosen, random_fully=dict.fromkeys(FAMILIES, random_fully))

@@ -14,6 +14,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.calico.service_cidrs
     read_bgp_configuration,
     read_cidrs,
 )
+from ansible_collections.metal.nodenet.plugins.module_utils.cluster.input import read_kinds, wants_input
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.addresses import local_addresses
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ip import (
     Network,
@@ -32,16 +33,21 @@ def build(params: dict[str, Any]) -> Manager:
     options = loops.LoopOptions(**{name: params[name] for name in (
         "calico_version", "rule_hashes", "insert_mode", "action", "strict")})
     cidrs, warnings = read_cidrs(params["cidrs"] or ())
-    objects = params["bgp_configuration"]
+    notices: list[str] = []
+    objects, pools_of_cluster = params["bgp_configuration"], []
+    if wants_input(params):
+        read = read_kinds(params, ("BGPConfiguration", "IPPool"), notices)
+        objects, pools_of_cluster = read["BGPConfiguration"], read["IPPool"]
     if objects is not None:
         cidrs, warnings = read_bgp_configuration(objects if isinstance(objects, list) else [objects])
-    pools, more = read_pools({"cidr": one} if isinstance(one, str) else one for one in params["pools"])
+    pools, more = read_pools([*({"cidr": one} if isinstance(one, str) else one for one in params["pools"]),
+                              *pools_of_cluster])
     networks = [pool.network for pool in pools]
     own = _own_networks() if params["state"] == "present" else []
 
     def wanted(family: str, _random_fully: bool) -> tuple[Desired, list[str]]:
         state, found = loops.desired(cidrs, options, family, networks, own)
-        return state, [*warnings, *more, *found]
+        return state, [*notices, *warnings, *more, *found]
 
     return calico_manager(params, wanted, lambda family: loops.nothing(family, options))
 

@@ -11,6 +11,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.calico import masq
 from ansible_collections.metal.nodenet.plugins.module_utils.calico.node import calico_manager
 from ansible_collections.metal.nodenet.plugins.module_utils.calico.nodes import read_nodes
 from ansible_collections.metal.nodenet.plugins.module_utils.calico.pools import read_pools
+from ansible_collections.metal.nodenet.plugins.module_utils.cluster.input import read_kinds, wants_input
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import FAMILIES, Desired
 from ansible_collections.metal.nodenet.plugins.module_utils.states import Manager
 
@@ -23,11 +24,10 @@ def build(params: dict[str, Any]) -> Manager:
     """A manager for the module's parameters. Raises ``ValueError`` for bad input."""
     chosen = {name: params[name] for name in _OPTIONS}
     options = masq.MasqOptions(**chosen)
-    if params["state"] in ("present", "rendered") and not params["pools"] and not params["allow_empty"]:
-        raise ValueError("pools: the list is empty, and nothing would be masqueraded any more. Set allow_empty to true "
-                         "if that is what you want")
-    pools, warnings = read_pools(params["pools"] or ())
-    hosts, more = read_nodes(params["hosts"])
+    raw_pools, raw_hosts, notices = _input(params)
+    pools, warnings = read_pools(raw_pools)
+    hosts, more = read_nodes(raw_hosts)
+    warnings = [*notices, *warnings]
 
     def wanted(family: str, random_fully: bool) -> tuple[Desired, list[str]]:
         known = masq.MasqOptions(**chosen, random_fully=dict.fromkeys(FAMILIES, random_fully))
@@ -35,3 +35,20 @@ def build(params: dict[str, Any]) -> Manager:
         return state, [*warnings, *more, *found]
 
     return calico_manager(params, wanted, lambda family: masq.nothing(family, options))
+
+
+def _input(params: dict[str, Any]) -> tuple[list[Any], list[Any], list[str]]:
+    """Pools and hosts as they are given, and warnings about where they come from."""
+    warnings: list[str] = []
+    pools, hosts = params["pools"] or [], params["hosts"]
+    source = "pools: the list is empty"
+    if wants_input(params):
+        found = read_kinds(params, ("IPPool", "Node"), warnings)
+        pools = found["IPPool"]
+        if params["exclusions"] == "pools_and_hosts":
+            hosts = hosts or found["Node"]
+        source = f"cluster: {params['cluster']} holds no IPPool"
+    if params["state"] in ("present", "rendered") and not pools and not params["allow_empty"]:
+        raise ValueError(f"{source}, and nothing would be masqueraded any more. Set allow_empty to true if that is "
+                         "what you want")
+    return pools, hosts, warnings

@@ -13,7 +13,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -64,7 +64,27 @@ def read_input(params: dict[str, Any], warnings: list[str]) -> list[Any]:
         _check(path, data, sha256)
         if params["state"] != "rendered":
             _keep(StateDir(params["state_dir"]), path, sha256, data, warnings)
-    return items_in(path, data)
+    return items_in(path, data, ours=bool(sha256))
+
+
+def read_kinds(params: dict[str, Any], kinds: Sequence[str], warnings: list[str]) -> dict[str, list[Any]]:
+    """As :func:`read_input`, the objects of some kinds by kind.
+
+    What is not an object of any kind goes with the first one, so that it is named by who reads that.
+    """
+    found: dict[str, list[Any]] = {kind: [] for kind in kinds}
+    for item in read_input(params, warnings):
+        kind = item.get("kind") if isinstance(item, dict) else None
+        if not isinstance(kind, str):
+            found[kinds[0]].append(item)
+        elif kind in found:
+            found[kind].append(item)
+    return found
+
+
+def wants_input(params: dict[str, Any]) -> bool:
+    """Whether this run reads a cluster file: the states that only look or remove do not."""
+    return bool(params["cluster"]) and params["state"] in ("present", "rendered")
 
 
 def _check(path: str, data: bytes, sha256: str) -> None:

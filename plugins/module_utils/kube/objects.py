@@ -9,7 +9,8 @@ become service ports, endpoints and nodes of one layout.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.fields import Item
@@ -23,6 +24,9 @@ from ansible_collections.metal.nodenet.plugins.module_utils.objects import Objec
 __all__ = ["Cluster", "Endpoint", "Node", "ObjectError", "PortKey", "ServicePort", "node_warnings", "read_cluster"]
 
 ZONE_LABEL = "topology.kubernetes.io/zone"
+
+#: How many names a warning shows.
+_SHOWN = 3
 
 _KINDS = ("Node", "Service", "EndpointSlice")
 
@@ -88,16 +92,23 @@ def node_warnings(cluster: Cluster, node_name: str) -> list[str]:
 
     A Node object of that name settles the matter, unless endpoints know a longer or shorter form of it.
     """
+    found = []
+    if cluster.nodes and node_name not in cluster.nodes:
+        found.append(f"node_name {node_name!r} is the name of no Node (there are "
+                     f"{_nearest(node_name, cluster.nodes)}): its zone and addresses are not known")
     others = cluster.endpoint_nodes
-    if not others or node_name in others:
-        return []
-    alike = [other for other in sorted(others) if _same_host(other, node_name)]
-    if node_name in cluster.nodes and not alike:
-        return []
-    shown = (alike or sorted(others))[:3]
-    more = "" if len(alike or others) <= len(shown) else ", …"
-    return [f"node_name {node_name!r} is the nodeName of no endpoint (there are {', '.join(shown)}{more}): "
-            "no endpoint counts as local"]
+    if others and node_name not in others and not (
+            node_name in cluster.nodes and not any(_same_host(other, node_name) for other in others)):
+        found.append(f"node_name {node_name!r} is the nodeName of no endpoint (there are "
+                     f"{_nearest(node_name, others)}): no endpoint counts as local")
+    return found
+
+
+def _nearest(name: str, others: Collection[str]) -> str:
+    """The names that ``name`` may have been meant to be, the nearest first; any where none is near."""
+    same = sorted(other for other in others if _same_host(other, name))
+    near = same or get_close_matches(name, sorted(others), _SHOWN) or sorted(others)
+    return ", ".join(near[:_SHOWN]) + (", …" if len(others) > min(len(near), _SHOWN) else "")
 
 
 def _same_host(one: str, other: str) -> bool:

@@ -10,7 +10,12 @@ from typing import Any, Callable
 
 import pytest
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.layout import LAYOUTS
-from ansible_collections.metal.nodenet.plugins.module_utils.kube.objects import Cluster, ObjectError, read_cluster
+from ansible_collections.metal.nodenet.plugins.module_utils.kube.objects import (
+    Cluster,
+    ObjectError,
+    node_warnings,
+    read_cluster,
+)
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import IPV4, IPV6
 from support.builders import NEWEST, endpoint, endpoint_slice, service
 
@@ -209,3 +214,32 @@ def test_nodes() -> None:
 
 def test_endpoints_know_their_nodes() -> None:
     assert read(endpoint_slice(endpoint("10.0.0.1", node="n1"), "10.0.0.2")).endpoint_nodes == {"n1"}
+
+
+def names(*nodes: str) -> list[dict[str, Any]]:
+    return [{"kind": "Node", "metadata": {"name": name}} for name in nodes]
+
+
+WRONG_NODE = "is the name of no Node (there are "
+WRONG_ENDPOINT = "is the nodeName of no endpoint (there are "
+
+
+@pytest.mark.parametrize(("nodes", "on", "name", "expected"), [
+    pytest.param(["n1", "n2"], ["n1"], "n1", [], id="a Node and an endpoint"),
+    pytest.param(["n1", "n2"], ["n1"], "n2", [], id="a Node that no endpoint is on"),
+    pytest.param([], ["n1"], "n1", [], id="an endpoint, and no Nodes in the file"),
+    pytest.param([], [], "n1", [], id="nothing to compare with"),
+    pytest.param(["worker-01", "worker-02", "master"], [], "worker-1", [WRONG_NODE + "worker-01, worker-02, …)"],
+                 id="the nearest Nodes"),
+    pytest.param([], ["a", "b", "c", "d"], "zzz", [WRONG_ENDPOINT + "a, b, c, …)"], id="none is near"),
+    pytest.param(["n1"], ["n1"], "n1.example.org", [WRONG_NODE + "n1)", WRONG_ENDPOINT + "n1)"], id="a longer form"),
+    pytest.param(["n1"], ["N1.example.org", "n2"], "n1", [WRONG_ENDPOINT + "N1.example.org, …)"],
+                 id="a Node whose endpoints have a longer form"),
+    pytest.param(["n2"], ["n1"], "n1", [WRONG_NODE + "n2)"], id="endpoints alone know it"),
+])
+def test_a_name_that_is_most_likely_wrong(nodes: list[str], on: list[str], name: str, expected: list[str]) -> None:
+    cluster = read(*names(*nodes), endpoint_slice(*(endpoint(f"10.0.0.{last}", node=node)
+                                                    for last, node in enumerate(on, 1))))
+    found = node_warnings(cluster, name)
+    assert [text for text, part in zip(found, expected) if f"node_name {name!r} {part}" in text] == found
+    assert len(found) == len(expected)
