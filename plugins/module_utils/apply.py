@@ -25,6 +25,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan impor
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.set_plan import (
     SetChange,
     plan_sets,
+    release,
     session,
     temporary_name,
     undo_sets,
@@ -180,7 +181,7 @@ def _undo_all(error: NetfilterError, done: Sequence[Planned]) -> ReconcileError:
     for item in reversed(done):
         label = item.target.handle.label
         try:
-            applied += _undo(item, notes)
+            applied += take_back(item, notes)
         except NetfilterError as failure:
             failures.append(f"{label}: {failure}")
     details: dict[str, Any] = {"changed": bool(applied), "applied_tables": sorted(set(applied)),
@@ -198,10 +199,11 @@ def _undo_all(error: NetfilterError, done: Sequence[Planned]) -> ReconcileError:
     return ReconcileError(f"{error}. Nothing was written", details)
 
 
-def _undo(item: Planned, notes: list[str]) -> list[str]:
-    """Restore one family and check it; returns what had been written: tables, and the word ``sets``.
+def take_back(item: Planned, notes: list[str]) -> list[str]:
+    """Undo the plan of one family as far as it has been carried out, and check it.
 
-    ``notes`` gets what had to stay, for somebody else made use of it meanwhile.
+    Returns what had been written: tables, and the word ``sets``. ``notes`` gets what had to stay, for somebody else
+    made use of it meanwhile. Raises ``NetfilterError``.
     """
     target = item.target
     tool, names = target.handle.tool, tuple(target.desired.tables)
@@ -210,6 +212,9 @@ def _undo(item: Planned, notes: list[str]) -> list[str]:
     _write_sets(target, sets, frozenset())
     back = undo(item.plan, tool.save(names).tables)
     notes += back.warnings
+    held = {change.name for change in sets}
+    sets = release(sets, back, notes)
+    held -= {change.name for change in sets}
     lost = [change.name for change in item.sets if change.before and change.before.unreadable and change.after]
     notes += [f"Set {name} could not be read before and keeps what was written" for name in lost]
     written = [f"{target.handle.label} {table.table}" for table in back.tables if table]
@@ -218,7 +223,8 @@ def _undo(item: Planned, notes: list[str]) -> list[str]:
     _destroy_sets(target, sets)
     if sets or lost:
         written.append(f"{target.handle.label} sets")
-    if written and (undo(item.plan, tool.save(names).tables) or undo_sets(item.sets, _read_sets(item))):
+    if written and (undo(item.plan, tool.save(names).tables)
+                    or any(change.name not in held for change in undo_sets(item.sets, _read_sets(item)))):
         raise NetfilterError("read back after the undo, the old state is not all there")
     return written
 

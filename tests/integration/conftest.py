@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.agent import Agent
 from support.node import Node, node
 from support.shims import Shims
 
@@ -33,3 +36,22 @@ def nft_node() -> Iterator[Node]:
 def shims(tmp_path: Path) -> Shims:
     """Stand-ins for tools."""
     return Shims(tmp_path / "shims")
+
+
+@pytest.fixture
+def agent(kube_node: Node, tmp_path: Path) -> Iterator[Agent]:
+    """What a node remembers, once per backend. Processes that wait for a deadline end with the test."""
+    yield from _agent(kube_node, tmp_path)
+
+
+@pytest.fixture
+def nft_agent(nft_node: Node, tmp_path: Path) -> Iterator[Agent]:
+    """The same on the nft backend only."""
+    yield from _agent(nft_node, tmp_path)
+
+
+def _agent(one_node: Node, folder: Path) -> Iterator[Agent]:
+    one = Agent(one_node, folder)
+    yield one
+    for process in one.waiting():
+        os.kill(process, signal.SIGKILL)

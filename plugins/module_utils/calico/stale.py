@@ -20,8 +20,13 @@ def stale_flows(current: Tables, desired: Desired) -> list[FlowSelector]:
     """Selectors of the flows to external addresses that are gone or lead elsewhere now. Pure."""
     found = current["nat"].chains.get(names.FIP_DNAT, ()) if "nat" in current else ()
     wanted = desired.tables["nat"].chains.get(names.FIP_DNAT)
-    before, after = _leads(found), _leads(wanted.rules if wanted else ())
-    return [FlowSelector(desired.family, frozenset({external}), 0,
+    return between(found, wanted.rules if wanted else (), desired.family)
+
+
+def between(old_rules: Iterable[str], new_rules: Iterable[str], family: str) -> list[FlowSelector]:
+    """The same for the rules that the translating chain had and will have. Pure."""
+    before, after = _leads(old_rules), _leads(new_rules)
+    return [FlowSelector(family, frozenset({external}), 0,
                          frozenset({(after[external], 0)} if external in after else ()),
                          f"floating IP {external}", f"it led to {internal}")
             for external, internal in sorted(before.items()) if after.get(external) != internal]

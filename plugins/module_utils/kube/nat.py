@@ -28,7 +28,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.reconcile import Hoo
 from ansible_collections.metal.nodenet.plugins.module_utils.states import Manager
 
 #: Chains that only a kubelet makes: it also has a part in KUBE-FIREWALL and, in its older versions, KUBE-MARK-DROP.
-_KUBELET_CHAINS = ("KUBE-KUBELET-CANARY", "KUBE-IPTABLES-HINT")
+KUBELET_CHAINS = ("KUBE-KUBELET-CANARY", "KUBE-IPTABLES-HINT")
 
 _LIBERAL = "/proc/sys/net/netfilter/nf_conntrack_tcp_be_liberal"
 _LOOPBACKS = ["127.0.0.1", "::1"]
@@ -130,7 +130,7 @@ class KubeNat:
         return known and wanted is not False
 
     def _nothing(self, family: str, current: Tables) -> Desired:
-        kubelet = any(chain in table.chains for table in current.values() for chain in _KUBELET_CHAINS)
+        kubelet = any(chain in table.chains for table in current.values() for chain in KUBELET_CHAINS)
         if kubelet and self._params["state"] == "absent":
             self.warnings.append(f"{family}: a kubelet keeps chains here, so KUBE-FIREWALL and KUBE-MARK-DROP, which "
                                  "it shares, stay")

@@ -48,16 +48,22 @@ class _Frontend(NamedTuple):
 
 def stale_flows(current: Tables, desired: Desired, local_addresses: Sequence[str]) -> list[FlowSelector]:
     """Selectors of the flows that are stale once ``desired`` is in force; asked where something changes. Pure."""
-    before = _frontends({name: table.chains for name, table in current.items()})
-    after = _frontends({name: {chain.name: chain.rules for chain in table.chains.values()}
-                        for name, table in desired.tables.items()})
-    node = frozenset(address for address in local_addresses if family_of(address) == desired.family)
+    return between({name: table.chains for name, table in current.items()},
+                   {name: {chain.name: chain.rules for chain in table.chains.values()}
+                    for name, table in desired.tables.items()}, desired.family, local_addresses)
+
+
+def between(old_tables: Mapping[str, Chains], new_tables: Mapping[str, Chains], family: str,
+            local_addresses: Sequence[str]) -> list[FlowSelector]:
+    """The same for the chains of both sides, by table. Pure."""
+    before, after = _frontends(old_tables), _frontends(new_tables)
+    node = frozenset(address for address in local_addresses if family_of(address) == family)
     out = []
     for address, port in sorted(before.keys() | after.keys()):
         old, new = before.get((address, port)), after.get((address, port))
         keep = new.endpoints if new else frozenset()
         if keep or old:
-            out.append(FlowSelector(desired.family, frozenset({address}) if address != _NODE else node, port, keep,
+            out.append(FlowSelector(family, frozenset({address}) if address != _NODE else node, port, keep,
                                     (new or old or _UNKNOWN).service, _reason(old, new)))
     return out
 

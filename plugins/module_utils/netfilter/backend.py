@@ -101,6 +101,15 @@ def _tools(family: str, lock_timeout: int) -> tuple[dict[str, Iptables], str]:
     return tools, default
 
 
+def quick_tool(family: str, backend: str, lock_timeout: int) -> Iptables:
+    """The tool to ask for single chains of a backend that is known; nothing is read. Raises ``BackendError``."""
+    name = f"{base_name(family)}-{backend}"
+    plain = find_tool(name) or find_tool(base_name(family))
+    if plain is None:
+        raise BackendError(f"{family}: no {name} on this node: install the iptables package", True)
+    return Iptables(family, backend, (name + "-save", name + "-restore", plain), (), lock_timeout)
+
+
 def _may_hold_state(family: str, backend: str) -> bool:
     """Reading legacy tables creates them in the kernel, so they are only read where they are there already."""
     if backend == NFT:

@@ -19,6 +19,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.tools impo
 _ERROR_LINE = re.compile(r"[Ee]rror in line (\d+)")
 _MAXELEM = re.compile(r"\bmaxelem (\d+)")
 _FAMILY = re.compile(r"\bfamily (\w+)")
+_ENTRIES = re.compile(r"(?m)^Number of entries: (\d+)")
 _UNREADABLE = "not supported by userspace"
 _IN_USE = "in use by a kernel component"
 #: Seconds between tries to take a set away which the kernel still holds.
@@ -55,6 +56,16 @@ class Ipset:
             return {}
         there = set(self._run(["list", "-name"]).split())
         return {name: self._list(name) for name in wanted if name in there}
+
+    def sizes(self, names: Iterable[str]) -> dict[str, int]:
+        """How many members those of ``names`` have that exist, without reading the members."""
+        wanted = list(names)
+        if not wanted or self._path is None:
+            return {}
+        there = set(self._run(["list", "-name"]).split())
+        heads = {name: self._run(["list", name, "-terse"]) for name in wanted if name in there}
+        found = {name: _ENTRIES.search(head) for name, head in heads.items()}
+        return {name: int(number.group(1)) for name, number in found.items() if number}
 
     def restore(self, text: str) -> None:
         """Carry out the lines of a session in order. It stops at the first that fails; earlier ones stay."""

@@ -75,17 +75,25 @@ class Iptables:
 
         Only for chains that could be read before: one that the tool cannot show counts as not there.
         """
-        argv = [self._plain or base_name(self.family), "-w", str(self._lock_timeout), "-t", table, "-S", chain]
+        lines = self._list(table, chain)
+        start = f"-A {chain} "
+        return None if lines is None else [line[len(start):] for line in lines if line.startswith(start)]
+
+    def first_rule(self, table: str, chain: str) -> str | None:
+        """The first rule of a chain, ``""`` where it is empty, None where there is no such chain."""
+        lines = self._list(table, chain, "1")
+        return None if lines is None else next((line for line in lines if line.startswith("-A ")), "")
+
+    def _list(self, table: str, chain: str, *number: str) -> list[str] | None:
+        argv = [self._plain or base_name(self.family), "-w", str(self._lock_timeout), "-t", table, "-S", chain, *number]
         try:
-            lines = run_tool(argv).stdout.splitlines()
+            return run_tool(argv).stdout.splitlines()
         except ToolError as error:
             # Only 1 means that it is not there; the lock and the kernel have codes of their own. iptables-nft 1.8.9
             # calls a chain that is not there incompatible.
             if error.rc == 1 and ("No chain" in error.stderr or "incompatible" in error.stderr):
                 return None
             raise
-        start = f"-A {chain} "
-        return [line[len(start):] for line in lines if line.startswith(start)]
 
     def restore(self, transaction: Transaction) -> None:
         """Load one transaction. The tool commits its tables one by one, each wholly or not at all."""

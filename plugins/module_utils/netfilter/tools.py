@@ -49,5 +49,19 @@ def run_tool(argv: Sequence[str], text: str | None = None) -> subprocess.Complet
     return done
 
 
+def start_detached(argv: Sequence[str], log: str) -> None:
+    """Start a program that outlives this one and its session; what it prints goes to the end of ``log``.
+
+    It has none of this process's open files, and stays in its network namespace. Raises ``ToolError``.
+    """
+    try:
+        with open(log, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as output:
+            # The parent ends soon and leaves the child to init; nobody waits for it.
+            subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/",
+                             env=dict(os.environ, LC_ALL="C", PATH=_path()), start_new_session=True)
+    except OSError as error:
+        raise ToolError(f"{argv[0]} could not be started: {error}", argv) from None
+
+
 def _path() -> str:
     return os.environ.get("PATH", "") + ":" + _SBIN

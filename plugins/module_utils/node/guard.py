@@ -13,10 +13,13 @@ from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import G
 
 ARMED = (GUARD, "armed.json")
 CONFIRMED = (GUARD, "confirmed.json")
-FIRED = (GUARD, "fired.json")
+LAST = (GUARD, "last.json")
 RETURNING = (GUARD, "returning.json")
 SNAPSHOT = (GUARD, "snapshot.json")
 WRITTEN = (GUARD, "written")
+
+CONFIRMATION = "confirmed"
+ROLLED_BACK = "rolled_back"
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _FIELDS: dict[str, Any] = {"run_id": str, "since": (int, float), "deadline": (int, float), "timer": str, "agent": str,
@@ -39,12 +42,17 @@ class Armed(NamedTuple):
     @property
     def expired(self) -> bool:
         """Whether the roll-back is due."""
-        return time.time() >= self.deadline
+        return now() >= self.deadline
 
     def describe(self) -> str:
         """Who, since when, until when."""
         who = f" from {self.controller}" if self.controller else ""
         return f"run {self.run_id}{who}, since {clock(self.since)}, until {clock(self.deadline)}"
+
+
+def now() -> float:
+    """Seconds since the epoch."""
+    return time.time()
 
 
 def clock(seconds: float) -> str:
@@ -91,8 +99,22 @@ def enter(state: StateDir, run_id: str | None) -> None:
 
 def not_armed(state: StateDir, run_id: str) -> str:
     """Why a run has no guard: what became of it, as far as the node remembers."""
-    fired = state.read_json(*FIRED)
-    if fired is not None and fired.get("run_id") == run_id:
-        return (f"the guard of run {run_id} fired at {clock(float(fired.get('at', 0)))} ({fired.get('reason')}); "
-                "the node has its old state")
+    outcome, at, reason = last(state, run_id)
+    if outcome == ROLLED_BACK:
+        return f"the guard of run {run_id} fired at {at} ({reason}); the node has its old state"
+    if outcome == CONFIRMATION:
+        return f"run {run_id} was confirmed at {at} and has no guard any more"
     return f"run {run_id} has no guard armed on this node; arm one with commit_guard first"
+
+
+def last(state: StateDir, run_id: str) -> tuple[str, str, str]:
+    """How a run ended: outcome, time, reason; an empty outcome where the node does not know."""
+    found = state.read_json(*LAST)
+    if found is None or found.get("run_id") != run_id:
+        return "", "", ""
+    return str(found.get("outcome")), str(found.get("at")), str(found.get("reason"))
+
+
+def ended(state: StateDir, run_id: str, outcome: str, reason: str) -> None:
+    """Remember how a run ended."""
+    state.write_json({"run_id": run_id, "outcome": outcome, "at": clock(now()), "reason": reason}, *LAST)

@@ -1,0 +1,133 @@
+# Copyright (c) 2026 the metal.nodenet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The states of the module ``commit_guard``: (parameters, check mode, warn) to the module's result."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.metal.nodenet.plugins.module_utils.node import (
+    documents,
+    guard,
+    install,
+    rollback,
+    snapshot,
+)
+from ansible_collections.metal.nodenet.plugins.module_utils.node.guard import Armed
+from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import APPLIED, StateDir, StateError
+from ansible_collections.metal.nodenet.plugins.module_utils.node.lock import locked
+from ansible_collections.metal.nodenet.plugins.module_utils.node.status import described, status
+
+Params = dict[str, Any]
+Result = dict[str, Any]
+Warn = Callable[[str], None]
+
+#: Seconds: less is over before a module has read the node, more is nobody's change window.
+_SHORTEST, _LONGEST = 5, 86400
+
+
+def armed(params: Params, check_mode: bool, warn: Warn) -> Result:
+    """Arm the guard of a run."""
+    run_id, timeout = guard.check_run_id(params["run_id"]), params["timeout"]
+    if not _SHORTEST <= timeout <= _LONGEST:
+        raise StateError(f"timeout: {timeout} is not a number of seconds from {_SHORTEST} to {_LONGEST}")
+    state = StateDir(params["state_dir"])
+    with _alone(state, check_mode, create=True):
+        found = guard.read_armed(state)
+        if found is not None and not found.expired:
+            if found.run_id == run_id:
+                return {"changed": False, "guard": described(found)}
+            raise StateError(f"this node is guarded by {found.describe()}. Wait for that run to be confirmed or rolled "
+                             "back, or roll it back with commit_guard, state rolled_back and its run_id")
+        if found is not None:
+            warn(f"the guard of {found.describe()} is over and its timer did not come; it is rolled back now")
+        if check_mode:
+            return {"changed": True}
+        rollback.finish(state, warn, "its time was over, and another run found that its timer did not come")
+        if not install.installed(state, params["agent_sha256"]):
+            install.install(state, params["agent"], params["agent_sha256"])
+        agent = install.own_path(state, params["agent_sha256"])
+        new = rollback.arm(state, run_id, timeout, agent, params["controller"], params["lock_timeout"])
+        return {"changed": True, "guard": described(new)}
+
+
+def confirmed(params: Params, check_mode: bool, _warn: Warn) -> Result:
+    """Keep what a run has done."""
+    run_id = guard.check_run_id(params["run_id"])
+    state = StateDir(params["state_dir"])
+    with _alone(state, check_mode):
+        if not check_mode:
+            rollback.finish_confirmation(state)
+        found = guard.read_armed(state)
+        if found is None or found.run_id != run_id:
+            if guard.last(state, run_id)[0] == guard.CONFIRMATION:
+                return {"changed": False}
+            raise StateError(_other(found) or guard.not_armed(state, run_id))
+        if not check_mode:
+            rollback.confirm(state, found)
+        return {"changed": True, "guard": described(found)}
+
+
+def rolled_back(params: Params, check_mode: bool, warn: Warn) -> Result:
+    """Undo a run that is armed, or the last one that was confirmed."""
+    run_id = params["run_id"]
+    if run_id is not None:
+        guard.check_run_id(run_id)
+    state = StateDir(params["state_dir"])
+    with _alone(state, check_mode):
+        if not check_mode:
+            rollback.finish_confirmation(state)
+        found = guard.read_armed(state)
+        if run_id is not None and (found is None or found.run_id != run_id):
+            return _nothing_to_undo(state, found, run_id)
+        where = state.file(*guard.SNAPSHOT) if found else state.file(*rollback.BEFORE)
+        picture = state.read_json(*guard.SNAPSHOT) if found else rollback.before(state)
+        steps = snapshot.steps_to(picture or {}, where, params["lock_timeout"])
+        stale = [] if found else _documents(state, rollback.remembered(picture or {}, where))
+        restored = [f"{step.item.target.handle.label} {table.table}" for step in steps for table in step.back.tables
+                    if table] + [f"{step.item.target.handle.label} sets" for step in steps if step.sets] + stale
+        result: Result = {"changed": bool(restored or found), "restored": restored, "guard": described(found),
+                  "diff": snapshot.difference(steps, params["diff_limit"])}
+        messages: list[str] = []
+        if not check_mode and found:
+            rollback.roll_back(state, found, "asked for", messages.append)
+        elif not check_mode and (restored or state.there(*guard.RETURNING)):
+            rollback.go_back(state, messages.append)
+        return {**result, "messages": messages}
+
+
+def gathered(params: Params, _check_mode: bool, _warn: Warn) -> Result:
+    """Say what there is."""
+    return {"changed": False, "status": status(StateDir(params["state_dir"]))}
+
+
+COMMANDS: dict[str, Callable[[Params, bool, Warn], Result]] = {
+    "armed": armed, "confirmed": confirmed, "rolled_back": rolled_back, "gathered": gathered}
+
+
+def _alone(state: StateDir, check_mode: bool, create: bool = False) -> contextlib.AbstractContextManager[None]:
+    """The lock; not where nothing is written, nor for the sake of a directory that is not there."""
+    if check_mode or not (create or state.there()):
+        return contextlib.nullcontext()
+    return locked(state, "module commit_guard")
+
+
+def _other(found: Armed | None) -> str:
+    return f"this node is guarded by another run: {found.describe()}" if found else ""
+
+
+def _nothing_to_undo(state: StateDir, found: Armed | None, run_id: str) -> Result:
+    """A run that has no guard: it never wrote, or it is rolled back, which is as good; or it was confirmed."""
+    outcome, at, _reason = guard.last(state, run_id)
+    if outcome == guard.CONFIRMATION:
+        raise StateError(f"run {run_id} was confirmed at {at}; leave run_id out to go back to the state before it")
+    return {"changed": False, "restored": [], "diff": [],
+            "messages": [_other(found) or guard.not_armed(state, run_id)]}
+
+
+def _documents(state: StateDir, wanted: dict[str, documents.Document]) -> list[str]:
+    return [f"document of {module}" for module in documents.ORDER
+            if documents.read(state, APPLIED, module) != wanted.get(module)]

@@ -1,0 +1,215 @@
+# Copyright (c) 2026 the metal.nodenet authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The life of a guard: armed, then confirmed or rolled back; and what stopped half-way is brought to its end.
+
+Every step is one rename or one removal, in an order in which each beginning of it means the old state or the new one:
+
+- *arm*: snapshot, ``armed.json``, timer. Without ``armed.json`` there is no guard, and the snapshot means nothing.
+- *confirm*: ``armed.json`` becomes ``confirmed.json``; from there on the new state is the one to keep, and the rest
+  (documents, the way back, timer) is finished by whoever comes next.
+- *roll back*: kernel, documents, then ``armed.json`` goes. Until that it is done again from the start.
+
+All of it happens under the lock; ``fire`` takes it, the others need it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import NetfilterError
+from ansible_collections.metal.nodenet.plugins.module_utils.node import documents, guard, snapshot, timer
+from ansible_collections.metal.nodenet.plugins.module_utils.node.guard import Armed
+from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import (
+    APPLIED,
+    PENDING,
+    PREVIOUS,
+    StateDir,
+    StateError,
+)
+from ansible_collections.metal.nodenet.plugins.module_utils.node.lock import locked
+
+Log = Callable[[str], None]
+
+#: The state before the last confirmed run that wrote something.
+BEFORE = (PREVIOUS, "snapshot.json")
+
+#: Tries of a roll-back that nobody watches, and the seconds between them.
+_TRIES = 20
+_PAUSE = 5.0
+#: Seconds that it waits for a run that is still at work.
+_PATIENCE = 600.0
+#: How often a waiting process looks whether it is still needed.
+_LOOK = 0.5
+
+
+def arm(state: StateDir, run_id: str, timeout: int, agent: str, controller: str, lock_timeout: int) -> Armed:
+    """Take the snapshot and start the timer. Nothing may be armed. Raises ``NetfilterError``."""
+    tidy(state)
+    picture = {**snapshot.take(lock_timeout), "documents": _documents(state)}
+    state.write_json(picture, *guard.SNAPSHOT)
+    since = guard.now()
+    armed = Armed(run_id, since, since + timeout, timer.kind(), agent, controller)
+    if guard.last(state, run_id)[0]:
+        state.remove(*guard.LAST)
+    state.write_json(armed._asdict(), *guard.ARMED)
+    try:
+        timer.start(state, armed.timer, run_id, timeout, agent)
+    except NetfilterError:
+        state.remove(*guard.ARMED)
+        timer.stop(state, armed.timer, run_id)
+        tidy(state)
+        raise
+    return armed
+
+
+def confirm(state: StateDir, armed: Armed) -> None:
+    """Keep the new state. Raises ``StateError`` where the time is over."""
+    if armed.expired:
+        raise StateError(f"the time of run {armed.run_id} was over at {guard.clock(armed.deadline)}, and the node gets "
+                         "its old state back; arm and apply again")
+    state.move(guard.ARMED, guard.CONFIRMED)
+    finish_confirmation(state)
+
+
+def finish_confirmation(state: StateDir) -> None:
+    """What follows from a confirmation. Harmless where all or some of it has been done."""
+    found = state.read_json(*guard.CONFIRMED)
+    if found is None:
+        return
+    for name in state.names(PENDING):
+        module = name.rpartition(".")[0]
+        document = documents.read(state, PENDING, module)
+        if document is not None and document.params is None:
+            state.remove(APPLIED, name)
+            state.remove(PENDING, name)
+        else:
+            state.move((PENDING, name), (APPLIED, name))
+    if state.there(*guard.WRITTEN):
+        if state.there(*guard.SNAPSHOT):
+            state.move(guard.SNAPSHOT, BEFORE)
+        state.remove(*guard.WRITTEN)
+    timer.stop(state, str(found.get("timer")), str(found.get("run_id")))
+    guard.ended(state, str(found.get("run_id")), guard.CONFIRMATION, "confirmed")
+    state.remove(*guard.CONFIRMED)
+    tidy(state)
+
+
+def roll_back(state: StateDir, armed: Armed, reason: str, log: Log) -> list[str]:
+    """Give the node its old state; what was written. Raises ``NetfilterError``, and the guard stays armed then."""
+    where = state.file(*guard.SNAPSHOT)
+    picture = state.read_json(*guard.SNAPSHOT)
+    if picture is None:
+        raise StateError(f"{where} is gone, so the old state is not known")
+    log(f"rolling back run {armed.run_id}: {reason}")
+    written = snapshot.carry_out(snapshot.steps_to(picture, where), log)
+    guard.ended(state, armed.run_id, guard.ROLLED_BACK, reason)
+    state.remove(*guard.ARMED)
+    timer.stop(state, armed.timer, armed.run_id)
+    tidy(state)
+    log(f"run {armed.run_id} is rolled back; restored: {', '.join(written) or 'nothing, all was as before'}")
+    return written
+
+
+def go_back(state: StateDir, log: Log) -> list[str]:
+    """Give the node the state that it had before the last confirmed run; what was written. Raises as ``roll_back``."""
+    where = state.file(*BEFORE)
+    picture = before(state)
+    state.write_json({"since": guard.now()}, *guard.RETURNING)
+    written = snapshot.carry_out(snapshot.steps_to(picture, where), log)
+    wanted = remembered(picture, where)
+    for module in documents.ORDER:
+        document = wanted.get(module)
+        if documents.read(state, APPLIED, module) != document:
+            documents.store(state, document or documents.Document(module, None), armed=False)
+            written.append(f"document of {module}")
+    state.remove(*guard.RETURNING)
+    log(f"the state before the last confirmed run is back; restored: {', '.join(written) or 'nothing'}")
+    return written
+
+
+def before(state: StateDir) -> dict[str, Any]:
+    """The snapshot from before the last confirmed run. Raises ``StateError`` where there is none."""
+    picture = state.read_json(*BEFORE)
+    if picture is None:
+        raise StateError(f"there is nothing to go back to: no run that changed this node has been confirmed "
+                         f"({state.file(*BEFORE)} is not there)")
+    return picture
+
+
+def remembered(picture: Mapping[str, Any], where: str) -> dict[str, documents.Document]:
+    """The documents in a snapshot."""
+    found = picture.get("documents")
+    if not isinstance(found, dict):
+        raise StateError(f"{where} is damaged: it has no documents")
+    return {module: documents.parse(content, where, module) for module, content in found.items()}
+
+
+def finish(state: StateDir, log: Log, reason: str) -> None:
+    """Bring to its end whatever stopped half-way, a guard that is armed included."""
+    if state.there(*guard.CONFIRMED):
+        log("found: a confirmation that was not finished")
+        finish_confirmation(state)
+    armed = guard.read_armed(state)
+    if armed is not None:
+        roll_back(state, armed, reason, log)
+    if state.there(*guard.RETURNING):
+        log("found: a roll-back to the state before the last confirmed run that was not finished")
+        go_back(state, log)
+    tidy(state)
+
+
+def tidy(state: StateDir) -> None:
+    """Remove what a guard leaves behind that was never armed, or is no more."""
+    if state.there(*guard.ARMED) or state.there(*guard.CONFIRMED):
+        return
+    for name in state.names(PENDING):
+        state.remove(PENDING, name)
+    state.remove(*guard.WRITTEN)
+    state.remove(*guard.SNAPSHOT)
+
+
+def fire(state: StateDir, run_id: str, log: Log, wait: bool) -> bool:
+    """Roll back a run if it is still armed, on its deadline with ``wait``; whether the node is as it should be."""
+    if wait and not _wait(state, run_id):
+        return True
+    for left in reversed(range(_TRIES)):
+        try:
+            with locked(state, f"roll-back of run {run_id}", _PATIENCE):
+                finish_confirmation(state)
+                armed = guard.read_armed(state)
+                if armed is None or armed.run_id != run_id:
+                    log(f"run {run_id} has no guard armed; nothing to do")
+                    return True
+                roll_back(state, armed, _reason(armed), log)
+                return True
+        except NetfilterError as error:
+            log(f"roll-back of run {run_id} FAILED: {error}" + ("; trying again" if left else ""))
+        if left:
+            time.sleep(_PAUSE)
+    return False
+
+
+def _reason(armed: Armed) -> str:
+    if armed.expired:
+        return f"not confirmed until {guard.clock(armed.deadline)}"
+    return "asked for by hand"
+
+
+def _wait(state: StateDir, run_id: str) -> bool:
+    """Sleep until the deadline; whether the run is still armed then. A clock that is set does not matter."""
+    armed = guard.read_armed(state)
+    end = time.monotonic() + (armed.deadline - guard.now() if armed else 0)
+    while armed is not None and armed.run_id == run_id:
+        left = end - time.monotonic()
+        if left <= 0:
+            return True
+        time.sleep(min(left, _LOOK))
+        armed = guard.read_armed(state)
+    return False
+
+
+def _documents(state: StateDir) -> dict[str, Any]:
+    return {document.module: document.as_json() for document in documents.read_all(state, APPLIED)}
