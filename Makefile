@@ -2,11 +2,15 @@
 #
 #   VENV    where the virtual environment is (made on first use; default .venv)
 #   PYTHON  the Python to make it with (3.11 or newer; default python3)
+#   SCENARIO, RELEASE, BACKEND    what "make molecule" runs; several words are several runs
 
 SHELL := /bin/sh
 TOP := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 PYTHON ?= python3
 VENV ?= .venv
+SCENARIO ?=
+RELEASE ?= bookworm
+BACKEND ?= nft
 # a relative VENV is relative to the checkout
 override VENV := $(if $(filter /%,$(VENV)),$(VENV),$(TOP)/$(VENV))
 
@@ -19,11 +23,13 @@ export ANSIBLE_COLLECTIONS_PATH := $(VENV)/collections
 export LC_ALL := C.UTF-8
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench setup clean
+.PHONY: help demo test molecule matrix lint bench setup clean
 
 help:
 	@echo "make demo    build a small world of network namespaces, show what the collection does there, take it down (root)"
 	@echo "make test    every check: style, types, documentation, build, the demo, then all tests (root)"
+	@echo "make molecule    all scenarios on containers, or some: SCENARIO=kube_nat RELEASE=trixie BACKEND=legacy (root, podman)"
+	@echo "make matrix      the same on every Debian release and both backends; hours if SCENARIO names none"
 	@echo "make lint    only the checks that need no root: style, types, documentation, build"
 	@echo "make bench   measure rendering by size of the cluster"
 	@echo "make setup   only install what the others need"
@@ -38,6 +44,14 @@ demo:
 test:
 	@$(TOP)/tests/tools/setup.sh test
 	@$(TOP)/tests/tools/check.sh test
+
+molecule:
+	@$(TOP)/tests/tools/setup.sh test
+	@NODENET_DEBIAN_RELEASE="$(RELEASE)" NODENET_BACKEND="$(BACKEND)" $(TOP)/tests/tools/molecule.sh $(SCENARIO)
+
+matrix: RELEASE := bullseye bookworm trixie
+matrix: BACKEND := nft legacy
+matrix: molecule
 
 lint:
 	@$(TOP)/tests/tools/setup.sh lint

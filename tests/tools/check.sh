@@ -11,6 +11,9 @@ top=$(cd "$(dirname "$0")/../.." && pwd -P)
 : "${VENV:?run this through make}" "${ANSIBLE_COLLECTIONS_PATH:?run this through make}"
 cd "$top"
 
+# README.md says why these
+FAST_SCENARIOS=(kube_nat)
+
 current=start
 section() {
     current=$1
@@ -122,6 +125,8 @@ case $what in
         lint_sections
         section 'the demo: plan, apply and remove, with real packets'
         demo
+        section 'molecule: the scenarios that a change breaks first, on containers'
+        "$top/tests/tools/molecule.sh" "${FAST_SCENARIOS[@]}"
         section 'pytest: all tests'
         exec pytest
         ;;

@@ -24,6 +24,11 @@ clean() {
     if [ -e "$VENV" ] && [ ! -e "$stamp" ]; then
         die "$VENV was not made by this script (it has no $(basename "$stamp")): remove it yourself"
     fi
+    if [ "$(id -u)" = 0 ] && has podman; then
+        # of scenarios that were interrupted; images stay, other checkouts use them too
+        checkout=$(printf %s "$top" | sha1sum | cut -c1-6)
+        podman ps --all --quiet --filter "label=metal.nodenet=$checkout" | xargs -r podman rm --force --time 0
+    fi
     rm -rf "$VENV" "$top/.mypy_cache" "$top/.pytest_cache" "$top/.ruff_cache" "$top/.hypothesis" "$top/.ansible"
     find "$top" -name __pycache__ -type d -prune -exec rm -rf {} +
 }
@@ -46,6 +51,11 @@ missing_packages() {
     # command:package
     pairs="ip:iproute2 iptables:iptables"
     [ "$what" = demo ] || pairs="$pairs ipset:ipset conntrack:conntrack nfacct:nfacct nft:nftables sysctl:procps"
+    if [ "$what" = test ]; then
+        # runc: for machines where crun, which podman brings, does not run
+        pairs="$pairs podman:podman runc:runc"
+        [ "${NODENET_IMAGE_SOURCE:-registry}" = registry ] || pairs="$pairs debootstrap:debootstrap"
+    fi
     for pair in $pairs; do
         has "${pair%%:*}" || echo "${pair#*:}"
     done
@@ -61,6 +71,9 @@ why() {
         nfacct) echo "the command nfacct: counters that kube-proxy 1.36 uses" ;;
         nftables) echo "the command nft: tables that iptables did not write, in tests" ;;
         procps) echo "the command sysctl: forwarding in test nodes" ;;
+        podman) echo "containers as test nodes" ;;
+        runc) echo "runs containers where crun cannot" ;;
+        debootstrap) echo "makes the image of the test nodes, where there is no registry" ;;
     esac
 }
 

@@ -47,8 +47,19 @@ Check = dict[str, Any]
 # ---- the server ----
 
 
-class BothFamilies:
+class UdpServer(socketserver.UDPServer):
     """An IPv6 socket that takes IPv4 too."""
+
+    address_family = socket.AF_INET6
+    allow_reuse_address = True
+
+    def server_bind(self) -> None:
+        self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        super().server_bind()
+
+
+class TcpServer(socketserver.ThreadingTCPServer):
+    """The same for TCP."""
 
     address_family = socket.AF_INET6
     allow_reuse_address = True
@@ -56,16 +67,8 @@ class BothFamilies:
     request_queue_size = 128
 
     def server_bind(self) -> None:
-        self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)  # type: ignore[attr-defined]
-        super().server_bind()  # type: ignore[misc]
-
-
-class TcpServer(BothFamilies, socketserver.ThreadingTCPServer):
-    pass
-
-
-class UdpServer(BothFamilies, socketserver.UDPServer):
-    pass
+        self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        super().server_bind()
 
 
 def serve(name: str) -> None:

@@ -11,7 +11,9 @@ is used and no interface of the machine is touched.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import subprocess
 import sys
 import time
@@ -24,6 +26,8 @@ POD_GATEWAY, POD_GATEWAY_V6 = "169.254.1.1", "fe80::1"
 POD_INTERFACE = "cali"
 #: Scripts of this folder that the containers get, and where.
 SCRIPTS, PLACE = ("packets.py", "rules.py"), "/usr/local/bin"
+#: What wait-for-network.service of the image waits for.
+UP = "/run/network-is-there"
 
 made: list[str] = []
 
@@ -63,10 +67,16 @@ class Host:
         made.append(f"{self.name}: {what}")
 
 
+def mac(host: Host, link: str) -> str:
+    """The same after a restart, as that of a network card: neighbours remember it."""
+    return ":".join(["02", *re.findall("..", hashlib.sha256(f"{host.name} {link}".encode()).hexdigest()[:10])])
+
+
 def bridges(host: Host) -> None:
     for name in set(host.wanted.get("bridges", [])) - host.links():
         # as a plain switch: forwards at once, and all of multicast
-        host.ip("link", "add", name, "type", "bridge", "forward_delay", "0", "stp_state", "0", "mcast_snooping", "0")
+        host.ip("link", "add", name, "address", mac(host, name), "type", "bridge",
+                "forward_delay", "0", "stp_state", "0", "mcast_snooping", "0")
         host.ip("link", "set", name, "up")
         host.note(name)
 
@@ -76,7 +86,8 @@ def links(host: Host, hosts: dict[str, Host]) -> None:
         if link["name"] in host.links():
             continue
         peer = hosts[link["to"]]
-        peer.ip("link", "add", link["port"], "type", "veth", "peer", "name", link["name"], "netns", host.pid)
+        peer.ip("link", "add", link["port"], "address", mac(peer, link["port"]), "type", "veth",
+                "peer", "name", link["name"], "address", mac(host, link["name"]), "netns", host.pid)
         if "bridge" in link:
             peer.ip("link", "set", link["port"], "master", link["bridge"])
         peer.ip("link", "set", link["port"], "up")
@@ -161,6 +172,7 @@ def main() -> None:
     for host in hosts.values():
         routes(host)
         pods(host)
+        host.inside("touch", UP)
         serve(host)
     for host in hosts.values():
         wait_for_servers(host)

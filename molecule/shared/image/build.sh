@@ -35,7 +35,7 @@ from_registry() {
     podman pull --quiet "$base" >/dev/null ||
         die "there is no $base: without a registry, set NODENET_IMAGE_SOURCE=debootstrap"
     choose_engine "$base"
-    podman build --quiet --build-arg "BASE=$base" --build-arg "PACKAGES=$packages" --tag "$image" "$here" >/dev/null
+    podman build --quiet --network host --build-arg "BASE=$base" --build-arg "PACKAGES=$packages" --tag "$image" "$here" >/dev/null
 }
 
 from_packages() {
