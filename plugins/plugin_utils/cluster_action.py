@@ -24,7 +24,7 @@ _READING = ("present", "rendered")
 display = Display()
 
 
-class ClusterAction(ActionBase):  # type: ignore[misc]
+class ClusterAction(ActionBase):
     """Runs the module of the same name, with ``cluster`` replaced by a path on the node."""
 
     TRANSFERS_FILES = True

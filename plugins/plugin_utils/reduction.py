@@ -9,12 +9,14 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import ClusterFileError
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.reduce import packed, reduce_items
 from ansible_collections.metal.nodenet.plugins.plugin_utils.cluster_source import load_items
+from ansible_collections.metal.nodenet.plugins.plugin_utils.files import claimed_hash, sha256_of, write_private
 
 
 class Reduced(NamedTuple):
@@ -40,35 +42,19 @@ def reduced(source: str, folder: str, say: Callable[[str], None]) -> Reduced:
         fcntl.flock(lock, fcntl.LOCK_EX)
         outcome = _known(name + ".json")
         if outcome is None:
-            say(f"nodenet: reducing {source}")
-            outcome = _reduce(source, name + ".json.gz")
+            outcome = _taken(source, name + ".json.gz") or _reduce(source, name + ".json.gz", say)
             write_private(name + ".json", json.dumps(outcome).encode())
     if "error" in outcome:
         raise ClusterFileError(outcome["error"])
     return Reduced(name + ".json.gz", outcome["sha256"])
 
 
-def write_private(path: str, data: bytes) -> None:
-    """Write a file for nobody else, in one step."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+def pack(source: str, items: list[Any]) -> bytes:
+    """Reduced items as they go to the nodes. Raises ``ClusterFileError``."""
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def pack(source: str, items: list[object]) -> bytes:
-    """The reduced form of the items as it goes to the nodes. Raises ``ClusterFileError``."""
-    try:
-        return packed(reduce_items(items))
+        return packed(items)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ClusterFileError(f"cluster: {source} holds what JSON cannot say: {error}") from None
+        raise ClusterFileError(f"{source} holds what JSON cannot say: {error}") from None
 
 
 def _known(path: str) -> dict[str, str] | None:
@@ -80,9 +66,22 @@ def _known(path: str) -> dict[str, str] | None:
         return None
 
 
-def _reduce(source: str, target: str) -> dict[str, str]:
+def _taken(source: str, target: str) -> dict[str, str] | None:
+    """A snapshot of ours goes as it is, for it has been reduced; None for any other file."""
+    claimed = claimed_hash(source)
+    if claimed is None:
+        return None
+    found = sha256_of(source)
+    if found != claimed:
+        return {"error": f"cluster: {source} is not the snapshot that its name says: its SHA-256 is {found}"}
+    shutil.copyfile(source, target)
+    return {"sha256": found}
+
+
+def _reduce(source: str, target: str, say: Callable[[str], None]) -> dict[str, str]:
+    say(f"nodenet: reducing {source}")
     try:
-        data = pack(source, load_items(source))
+        data = pack(f"cluster: {source}", reduce_items(load_items(source)))
     except ClusterFileError as error:
         return {"error": str(error)}
     write_private(target, data)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
-from ansible_collections.metal.nodenet.plugins.plugin_utils.reduction import write_private
+from ansible_collections.metal.nodenet.plugins.plugin_utils.files import write_private
 
 _LEFT_OUT = ("invocation",)
 

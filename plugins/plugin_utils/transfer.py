@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
@@ -14,12 +13,6 @@ from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import (
     StateDir,
     StateError,
 )
-
-
-def sha256_of(path: str) -> str:
-    """The SHA-256 of a file on the controller."""
-    with open(path, "rb") as file:
-        return hashlib.sha256(file.read()).hexdigest()
 
 
 def state_dir_of(arguments: dict[str, Any]) -> StateDir:
