@@ -71,18 +71,18 @@ def open_family(family: str, backend: str, tables: Sequence[str], lock_timeout: 
         raise BackendError(f"{family}: backend {backend} was asked for, but this node has only {', '.join(tools)}")
     dumps = {name: tool.save(tables) for name, tool in tools.items()
              if name in (default, backend) or _may_hold_state(family, name)}
-    carried = {name: _carriers(dump) for name, dump in dumps.items()}
-    holders = [name for name in dumps if carried[name]]
+    holders = [name for name, dump in dumps.items() if dump.has_chain(CARRIERS)]
     if len(holders) > 1:
         if both and backend == AUTO:
             return [Handle(tools[name], dumps[name], f"{family} ({name})") for name in holders]
         if not both:
-            raise BackendError(_mix(family, carried))
+            raise BackendError(_mix(family, dumps))
     chosen = backend if backend != AUTO else (holders[0] if holders else default)
     if not both and holders and chosen not in holders:
-        raise BackendError(f"{family}: backend {chosen} was asked for, but the chains are in {holders[0]} "
-                           f"({_some(carried[holders[0]])}); state must not be split over two backends. Remove them "
-                           f"first with state absent and backend {holders[0]}, or use that backend")
+        found = _some(_carriers(dumps[holders[0]]))
+        raise BackendError(f"{family}: backend {chosen} was asked for, but the chains are in {holders[0]} ({found}); "
+                           "state must not be split over two backends. Remove them first with state absent and "
+                           f"backend {holders[0]}, or use that backend")
     return [Handle(tools[chosen], dumps[chosen], family)]
 
 
@@ -126,8 +126,8 @@ def _carriers(dump: Dump) -> list[str]:
             if chain.startswith(CARRIERS)]
 
 
-def _mix(family: str, carried: dict[str, list[str]]) -> str:
-    seen = "; ".join(f"{name} has {_some(chains)}" for name, chains in carried.items())
+def _mix(family: str, dumps: dict[str, Dump]) -> str:
+    seen = "; ".join(f"{name} has {_some(_carriers(dump))}" for name, dump in dumps.items())
     return (f"{family}: both iptables backends carry Kubernetes or Calico chains, and both are active: {seen}. "
             "Decide for one, and remove the chains of the other with state absent and its backend")
 

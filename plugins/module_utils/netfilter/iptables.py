@@ -18,7 +18,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors imp
     ToolError,
 )
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import IPV4, target_of
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_format import Dump, parse
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_format import Dump
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.tools import run_tool
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.transaction import Transaction
 
@@ -55,15 +55,14 @@ class Iptables:
         """Read everything. Raises where a table of ``tables`` cannot be shown in full."""
         argv = [self._save]
         done = run_tool(argv)
-        dump = parse(done.stdout)
-        notices = dump.notices + tuple(line.lstrip("# ") for line in done.stderr.splitlines() if line.strip())
-        for notice in notices:
+        dump = Dump(done.stdout, (line.lstrip("# ") for line in done.stderr.splitlines() if line.strip()))
+        for notice in dump.notices:
             hidden = _INCOMPATIBLE.search(notice)
             if hidden and hidden.group(1) in tables:
                 raise SaveFormatError(
                     f"{self.family}: table {hidden.group(1)} holds rules which {os.path.basename(argv[0])} cannot show "
                     f"({notice}); they were written with nft itself, and reading around them would be a guess")
-        return Dump(dump.tables, tuple(dict.fromkeys(notices)))
+        return dump
 
     @property
     def lists_chains(self) -> bool:

@@ -105,7 +105,7 @@ def test_model_does_what_the_tools_do(real: Node, seed: int) -> None:
             refused = str(error)
         code = real.status(real.tool("ipv4", "-restore"), "--noflush", text=text)
         assert (code != 0) == bool(refused), f"exit {code}, model: {refused or 'accepts'}\n{text}"
-        assert parse(real.save("ipv4")).tables == model.tables, text
+        assert parse(real.save("ipv4")) == model.tables, text
 
 
 def test_generated_inputs_are_refused_for_all_reasons() -> None:
@@ -135,6 +135,6 @@ def test_refused_block_leaves_its_table_and_keeps_the_tables_before_it(real: Nod
     with pytest.raises(ModelError):
         model.restore(text)
     assert real.status(real.tool("ipv4", "-restore"), "--noflush", text=text) != 0
-    assert parse(real.save("ipv4")).tables == model.tables
+    assert parse(real.save("ipv4")) == model.tables
     assert model.tables["filter"] == Kernel().tables["filter"]
     assert "N" in model.tables["nat"].chains

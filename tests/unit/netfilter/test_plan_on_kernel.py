@@ -28,7 +28,7 @@ def real(request: pytest.FixtureRequest) -> Iterator[Node]:
 
 
 def _tables(real: Node) -> Tables:
-    return parse(real.save("ipv4")).tables
+    return parse(real.save("ipv4"))
 
 
 @pytest.mark.parametrize("seed", range(12))
