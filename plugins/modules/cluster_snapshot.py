@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: cluster_snapshot
 short_description: Read a cluster's objects once, check them, and keep what the other modules read
-version_added: 0.2.0
+version_added: 0.1.0
 author:
   - the metal.nodenet authors (@metal-nodenet)
 description:

@@ -9,7 +9,9 @@ kubernetes.core's own ``k8s_info`` reads a kind in one answer, and takes some er
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -57,11 +59,27 @@ class Gone(Exception):
 
 def read_api(options: dict[str, Any]) -> tuple[str, list[Any]]:
     """The server's address and the objects of ``kinds``. Raises ``ClusterFileError``."""
-    server, get = _connect(options)
     items: list[Any] = []
-    for kind in options["kinds"]:
-        items += read_kind(server, get, kind, options["page_size"])
+    with _private_files():
+        server, get = _connect(options)
+        for kind in options["kinds"]:
+            items += read_kind(server, get, kind, options["page_size"])
     return server, items
+
+
+@contextmanager
+def _private_files() -> Iterator[None]:
+    """Let the client have its files, among them keys out of a kubeconfig, where they go when the read is over.
+
+    Otherwise it leaves them in the machine's directory for temporary files, when one of Ansible's processes ends.
+    """
+    before = tempfile.tempdir
+    with tempfile.TemporaryDirectory(prefix="nodenet-") as folder:
+        tempfile.tempdir = folder
+        try:
+            yield
+        finally:
+            tempfile.tempdir = before
 
 
 def read_kind(server: str, get: Get, kind: str, page_size: int) -> list[Any]:
@@ -173,8 +191,3 @@ def _refusal(error: Any) -> Refused:
     except (ValueError, KeyError, TypeError):
         message = str(error.reason)
     return Refused(int(error.status), message[:300])
-
-
-def unknown(kinds: Sequence[str]) -> list[str]:
-    """Those kinds that cannot be read from an API."""
-    return [kind for kind in kinds if kind not in KINDS]
