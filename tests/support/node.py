@@ -13,7 +13,7 @@ import os
 import re
 import subprocess
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -117,6 +117,11 @@ class Node:
             assert again["diff"] == []
         assert self.saves() == after
         return applied
+
+    def run_inside(self, action: Callable[[], None]) -> None:
+        """Run Python code of the collection in the namespace, in a process of its own. It must not raise."""
+        _code, output = self._fork(action, None, 0)
+        assert not output, output
 
     def _fork(self, action: Any, environment: Mapping[str, str] | None, user: int) -> tuple[int, str]:
         """Run ``action`` in a child that lives in the namespace; what it printed."""

@@ -6,15 +6,21 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
+import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NoReturn
 
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import ToolError
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import NetfilterError, ToolError
 
 #: Besides ``PATH``: an unprivileged login shell often has no sbin.
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
+
+#: How often something that is killed is started again.
+_LIVES = 10
 
 #: Open files that a tool keeps open as long as it runs.
 _kept: list[int] = []
@@ -61,6 +67,52 @@ def start_detached(argv: Sequence[str], log: str) -> None:
                              env=dict(os.environ, LC_ALL="C", PATH=_path()), start_new_session=True)
     except OSError as error:
         raise ToolError(f"{argv[0]} could not be started: {error}", argv) from None
+
+
+def survive(action: Callable[[Callable[[str], None]], bool], log: Callable[[str], None]) -> bool:
+    """Do something in a process beside this one, so that killing either of them does not stop it half-way.
+
+    ``action`` gets a function to log with, and must be one that can be done again from the start: if it is killed, it
+    is. Returns what it returns. Raises ``NetfilterError`` with the message of one that it raises.
+    """
+    for _try in range(_LIVES):
+        read_end, write_end = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(read_end)
+            _in_child(action, write_end)
+        os.close(write_end)
+        with os.fdopen(read_end, encoding="utf-8", errors="surrogateescape") as lines:
+            error = ""
+            for line in lines:
+                kind, text = json.loads(line)
+                if kind == "log":
+                    log(text)
+                else:
+                    error = text
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if error:
+            raise NetfilterError(error)
+        if code >= 0:
+            return code == 0
+        log(f"killed by signal {-code}; starting again")
+    raise NetfilterError(f"killed {_LIVES} times, and given up")
+
+
+def _in_child(action: Callable[[Callable[[str], None]], bool], pipe: int) -> NoReturn:
+    code = 1
+    # Nobody may be left to read it; the work goes on all the same.
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+    def tell(kind: str, text: str) -> None:
+        with contextlib.suppress(OSError):
+            os.write(pipe, json.dumps([kind, text]).encode() + b"\n")
+
+    try:
+        code = 0 if action(lambda text: tell("log", text)) else 1
+    except BaseException as error:
+        tell("error", str(error) if isinstance(error, NetfilterError) else repr(error))
+    os._exit(code)
 
 
 def _path() -> str:

@@ -9,12 +9,18 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.tools import survive
 from ansible_collections.metal.nodenet.plugins.module_utils.node import (
     documents,
     guard,
     install,
     rollback,
     snapshot,
+)
+from ansible_collections.metal.nodenet.plugins.module_utils.node.confirmation import (
+    BEFORE,
+    confirm,
+    finish_confirmation,
 )
 from ansible_collections.metal.nodenet.plugins.module_utils.node.guard import Armed
 from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import APPLIED, StateDir, StateError
@@ -60,14 +66,14 @@ def confirmed(params: Params, check_mode: bool, _warn: Warn) -> Result:
     state = StateDir(params["state_dir"])
     with _alone(state, check_mode):
         if not check_mode:
-            rollback.finish_confirmation(state)
+            finish_confirmation(state)
         found = guard.read_armed(state)
         if found is None or found.run_id != run_id:
             if guard.last(state, run_id)[0] == guard.CONFIRMATION:
                 return {"changed": False}
             raise StateError(_other(found) or guard.not_armed(state, run_id))
         if not check_mode:
-            rollback.confirm(state, found)
+            confirm(state, found)
         return {"changed": True, "guard": described(found)}
 
 
@@ -79,11 +85,11 @@ def rolled_back(params: Params, check_mode: bool, warn: Warn) -> Result:
     state = StateDir(params["state_dir"])
     with _alone(state, check_mode):
         if not check_mode:
-            rollback.finish_confirmation(state)
+            finish_confirmation(state)
         found = guard.read_armed(state)
         if run_id is not None and (found is None or found.run_id != run_id):
             return _nothing_to_undo(state, found, run_id)
-        where = state.file(*guard.SNAPSHOT) if found else state.file(*rollback.BEFORE)
+        where = state.file(*guard.SNAPSHOT) if found else state.file(*BEFORE)
         picture = state.read_json(*guard.SNAPSHOT) if found else rollback.before(state)
         steps = snapshot.steps_to(picture or {}, where, params["lock_timeout"])
         stale = [] if found else _documents(state, rollback.remembered(picture or {}, where))
@@ -92,10 +98,9 @@ def rolled_back(params: Params, check_mode: bool, warn: Warn) -> Result:
         result: Result = {"changed": bool(restored or found), "restored": restored, "guard": described(found),
                   "diff": snapshot.difference(steps, params["diff_limit"])}
         messages: list[str] = []
-        if not check_mode and found:
-            rollback.roll_back(state, found, "asked for", messages.append)
-        elif not check_mode and (restored or state.there(*guard.RETURNING)):
-            rollback.go_back(state, messages.append)
+        if not check_mode:
+            # Once begun, it goes on even if this run is killed.
+            survive(lambda log: _roll_back(state, found, restored, log), messages.append)
         return {**result, "messages": messages}
 
 
@@ -117,6 +122,14 @@ def _alone(state: StateDir, check_mode: bool, create: bool = False) -> contextli
 
 def _other(found: Armed | None) -> str:
     return f"this node is guarded by another run: {found.describe()}" if found else ""
+
+
+def _roll_back(state: StateDir, found: Armed | None, restored: list[str], log: Warn) -> bool:
+    if found:
+        rollback.roll_back(state, found, "asked for", log)
+    elif restored or state.there(*guard.RETURNING):
+        rollback.go_back(state, log)
+    return True
 
 
 def _nothing_to_undo(state: StateDir, found: Armed | None, run_id: str) -> Result:

@@ -27,6 +27,9 @@ PREVIOUS = "previous"
 LOCK = "lock"
 LOG = "guard.log"
 
+#: How the name of a file begins that is being written.
+_UNFINISHED = ".new-"
+
 
 class StateError(NetfilterError):
     """The directory or a file in it cannot be used, or forbids what was asked for."""
@@ -63,6 +66,15 @@ class StateDir:
             return []
         except OSError as error:
             raise StateError(f"state_dir: {self.file(folder)} cannot be read: {error.strerror}") from None
+
+    def remove_unfinished(self, folder: str) -> None:
+        """Remove what a writer that was killed has left in a folder. Nobody else may be writing there."""
+        try:
+            left = [name for name in os.listdir(self.file(folder)) if name.startswith(_UNFINISHED)]
+        except OSError:
+            return
+        for name in left:
+            self.remove(folder, name)
 
     def read_json(self, *parts: str) -> dict[str, Any] | None:
         """A JSON object; None where the file is not there. Raises ``StateError`` for anything else."""
@@ -117,7 +129,7 @@ def write_whole(path: str, data: bytes, mode: int = 0o600) -> None:
     folder = os.path.dirname(path)
     temporary = ""
     try:
-        handle, temporary = tempfile.mkstemp(prefix=".new-", dir=folder)
+        handle, temporary = tempfile.mkstemp(prefix=_UNFINISHED, dir=folder)
         with os.fdopen(handle, "wb") as file:
             os.fchmod(file.fileno(), mode)
             file.write(data)

@@ -20,21 +20,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import NetfilterError
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.tools import survive
 from ansible_collections.metal.nodenet.plugins.module_utils.node import documents, guard, snapshot, timer
-from ansible_collections.metal.nodenet.plugins.module_utils.node.guard import Armed
-from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import (
-    APPLIED,
-    PENDING,
-    PREVIOUS,
-    StateDir,
-    StateError,
+from ansible_collections.metal.nodenet.plugins.module_utils.node.confirmation import (
+    BEFORE,
+    finish_confirmation,
+    tidy,
 )
+from ansible_collections.metal.nodenet.plugins.module_utils.node.guard import Armed
+from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import APPLIED, StateDir, StateError
 from ansible_collections.metal.nodenet.plugins.module_utils.node.lock import locked
 
 Log = Callable[[str], None]
-
-#: The state before the last confirmed run that wrote something.
-BEFORE = (PREVIOUS, "snapshot.json")
 
 #: Tries of a roll-back that nobody watches, and the seconds between them.
 _TRIES = 20
@@ -63,38 +60,6 @@ def arm(state: StateDir, run_id: str, timeout: int, agent: str, controller: str,
         tidy(state)
         raise
     return armed
-
-
-def confirm(state: StateDir, armed: Armed) -> None:
-    """Keep the new state. Raises ``StateError`` where the time is over."""
-    if armed.expired:
-        raise StateError(f"the time of run {armed.run_id} was over at {guard.clock(armed.deadline)}, and the node gets "
-                         "its old state back; arm and apply again")
-    state.move(guard.ARMED, guard.CONFIRMED)
-    finish_confirmation(state)
-
-
-def finish_confirmation(state: StateDir) -> None:
-    """What follows from a confirmation. Harmless where all or some of it has been done."""
-    found = state.read_json(*guard.CONFIRMED)
-    if found is None:
-        return
-    for name in state.names(PENDING):
-        module = name.rpartition(".")[0]
-        document = documents.read(state, PENDING, module)
-        if document is not None and document.params is None:
-            state.remove(APPLIED, name)
-            state.remove(PENDING, name)
-        else:
-            state.move((PENDING, name), (APPLIED, name))
-    if state.there(*guard.WRITTEN):
-        if state.there(*guard.SNAPSHOT):
-            state.move(guard.SNAPSHOT, BEFORE)
-        state.remove(*guard.WRITTEN)
-    timer.stop(state, str(found.get("timer")), str(found.get("run_id")))
-    guard.ended(state, str(found.get("run_id")), guard.CONFIRMATION, "confirmed")
-    state.remove(*guard.CONFIRMED)
-    tidy(state)
 
 
 def roll_back(state: StateDir, armed: Armed, reason: str, log: Log) -> list[str]:
@@ -161,20 +126,14 @@ def finish(state: StateDir, log: Log, reason: str) -> None:
     tidy(state)
 
 
-def tidy(state: StateDir) -> None:
-    """Remove what a guard leaves behind that was never armed, or is no more."""
-    if state.there(*guard.ARMED) or state.there(*guard.CONFIRMED):
-        return
-    for name in state.names(PENDING):
-        state.remove(PENDING, name)
-    state.remove(*guard.WRITTEN)
-    state.remove(*guard.SNAPSHOT)
-
-
 def fire(state: StateDir, run_id: str, log: Log, wait: bool) -> bool:
     """Roll back a run if it is still armed, on its deadline with ``wait``; whether the node is as it should be."""
     if wait and not _wait(state, run_id):
         return True
+    return survive(lambda tell: _fire(state, run_id, tell), log)
+
+
+def _fire(state: StateDir, run_id: str, log: Log) -> bool:
     for left in reversed(range(_TRIES)):
         try:
             with locked(state, f"roll-back of run {run_id}", _PATIENCE):

@@ -12,6 +12,7 @@ from typing import Any
 from ansible_collections.metal.nodenet.plugins.module_utils import states
 from ansible_collections.metal.nodenet.plugins.module_utils.apply import Target
 from ansible_collections.metal.nodenet.plugins.module_utils.node import documents, guard
+from ansible_collections.metal.nodenet.plugins.module_utils.node.confirmation import finish_confirmation
 from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import StateDir
 from ansible_collections.metal.nodenet.plugins.module_utils.node.lock import locked
 from ansible_collections.metal.nodenet.plugins.module_utils.node.witnesses import witnesses
@@ -31,6 +32,8 @@ def run(name: str, params: dict[str, Any], check_mode: bool, tables: Sequence[st
     # A node without the directory has no guard, and nobody else to wait for.
     alone = locked(state, f"module {name}") if not check_mode and (uses or state.there()) else contextlib.nullcontext()
     with alone:
+        if not check_mode:
+            finish_confirmation(state)
         result = states.run(params, check_mode, tables, build, warn, escort)
         if params["remember"]:
             result["remembered"] = _remember(state, name, params, check_mode, seen)

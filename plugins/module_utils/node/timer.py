@@ -57,7 +57,8 @@ def start(state: StateDir, which: str, run_id: str, timeout: float, agent: str) 
     if which == SYSTEMD:
         _write_boot_unit(state, agent)
         run_tool([find_tool("systemd-run") or "systemd-run", f"--unit={_unit(run_id)}", f"--on-active={timeout:.0f}",
-                  "--timer-property=AccuracySec=1s", "--property=TimeoutStartSec=infinity", "--collect", *argv])
+                  "--timer-property=AccuracySec=1s", "--property=Restart=on-failure",
+                  "--property=RestartSec=5s", "--collect", *argv])
     else:
         start_detached([*argv, "--wait"], state.file(LOG))
 
