@@ -2,12 +2,16 @@
 """Prints the whole netfilter state of a node, without counters and without what is chosen anew each time.
 
     rules.py print
-    rules.py save NAME           keep it on this host under that name
+    rules.py save NAME...        keep it on this host under these names
     rules.py compare NAME        show what differs now; the exit code is 1 if anything does
-    rules.py compare NAME NAME   the same of two that were saved
     rules.py foreign NAME        as compare, but what is kube-proxy's and Calico's is left out of both
 
-The state is both families, both backends, and all sets, as text that is equal where the state is.
+The state is both families, both backends, and all sets, as text that is equal where the state is. Two commands judge a
+run that said that it changed something, or nothing; they need "before", the state before the first run, and "last",
+which is that of the run before:
+
+    rules.py predicted changed|unchanged    check mode: nothing was written; a change is predicted only the first time
+    rules.py applied changed|unchanged      something changed if that was said, and only then; becomes "last"
 """
 
 from __future__ import annotations
@@ -21,6 +25,8 @@ from pathlib import Path
 
 #: Where it survives a restart.
 KEPT = Path("/var/lib/nodenet-rules")
+#: How many lines of a difference are shown.
+SHOWN = 200
 #: What the kernel chooses for a set, and counters.
 CHANGING = re.compile(r" (?:hashsize \d+|bucketsize \d+|initval 0x[0-9a-f]+)|\[\d+:\d+\]")
 OURS = re.compile(r"(?::|-A )(?:KUBE-|cali-)| -[jg] (?:KUBE-|cali-)[A-Za-z0-9-]+$|(?:create|add) cali[46]0")
@@ -62,23 +68,54 @@ def foreign(text: str) -> str:
     return TOOL_OF_NOTHING.sub("", kept)
 
 
+def difference(before: str, after: str) -> str:
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "before", "now", "", "", 1, "")
+    return "\n".join(list(lines)[:SHOWN])
+
+
 def compare(before: str, after: str) -> None:
-    difference = list(difflib.unified_diff(before.splitlines(), after.splitlines(), "before", "after", "", "", 1, ""))
-    print("\n".join(difference[:200]))
-    sys.exit(bool(difference))
+    found = difference(before, after)
+    print(found)
+    sys.exit(bool(found))
+
+
+def judge(what: str, said: bool) -> None:
+    """Whether what a run said fits to what is there."""
+    before, last, now = kept("before"), kept("last"), state()
+    if what == "predicted" and now != last:
+        sys.exit("check mode wrote something:\n" + difference(last, now))
+    if what == "predicted" and said != (before == last):
+        sys.exit(f"check mode predicted {'a' if said else 'no'} change, and so far there is applied:\n"
+                 + difference(before, last))
+    if what == "applied" and said != (now != last):
+        sys.exit(f"{'a' if said else 'no'} change was told, and this is what changed:\n" + difference(last, now))
+    if foreign(before) != foreign(now):
+        sys.exit("something changed that is not ours:\n" + difference(foreign(before), foreign(now)))
+    save("last", now)
+
+
+def kept(name: str) -> str:
+    return (KEPT / name).read_text()
+
+
+def save(name: str, text: str) -> None:
+    KEPT.mkdir(parents=True, exist_ok=True)
+    (KEPT / name).write_text(text)
 
 
 def main() -> None:
-    what, names = sys.argv[1] if len(sys.argv) > 1 else "", [KEPT / name for name in sys.argv[2:]]
+    what, words = sys.argv[1] if len(sys.argv) > 1 else "", sys.argv[2:]
     if what == "print":
         print(state(), end="")
-    elif what == "save" and len(names) == 1:
-        KEPT.mkdir(parents=True, exist_ok=True)
-        names[0].write_text(state())
-    elif what == "compare" and names:
-        compare(names[0].read_text(), names[1].read_text() if len(names) > 1 else state())
-    elif what == "foreign" and len(names) == 1:
-        compare(foreign(names[0].read_text()), foreign(state()))
+    elif what == "save" and words:
+        for name in words:
+            save(name, state())
+    elif what == "compare" and len(words) == 1:
+        compare(kept(words[0]), state())
+    elif what == "foreign" and len(words) == 1:
+        compare(foreign(kept(words[0])), foreign(state()))
+    elif what in ("predicted", "applied") and words in (["changed"], ["unchanged"]):
+        judge(what, words == ["changed"])
     else:
         sys.exit((__doc__ or "").strip())
 
