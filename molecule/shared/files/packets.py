@@ -13,9 +13,12 @@ The server answers over TCP and UDP, IPv4 and IPv6, on port 8080. CHECKS is a li
     answered_by     names of servers: each of them must answer at least once, and nobody else
     seen_as         addresses: the servers must see each of them, and no other
     even            true: the servers answer equally often, as far as chance allows
+    seen_ports      [LOWEST, HIGHEST]: the servers must see ports of the client in between
     any_one         true: one of answered_by answers all connections
     refused         true: each connection is refused
     silent          true: no connection comes about, and none is refused
+    lost            true: as silent, and nobody says why
+    expired         true: each packet goes in circles until its time to live ends, and the client is told so
     source          the client's own address (chosen by routing)
     source_port     the client's port (0: any); with UDP, the flow of an earlier check goes on
     timeout         seconds (2; 1 where silence is expected)
@@ -40,6 +43,13 @@ PORT = 8080
 NEW_NETWORK = 0x40000000  # CLONE_NEWNET
 #: How many standard deviations a share may be off: by chance, once in two million servers.
 DEVIATIONS = 5
+EXPIRED = "expired on the way"
+#: IP_RECVERR and IPV6_RECVERR of Linux: errors of the way come to the socket, which then can say what they were.
+TELL_ERRORS, TELL_ERRORS_V6 = (socket.IPPROTO_IP, 11), (socket.IPPROTO_IPV6, 25)
+#: IPV6_RECVPKTINFO and IPV6_PKTINFO.
+RECEIVE_ADDRESS, ADDRESS_ASKED = 49, 50
+#: From ICMP, or from ICMPv6: exceeded, in transit.
+TIME_EXCEEDED = ((2, 11, 0), (3, 3, 0))
 
 Check = dict[str, Any]
 
@@ -48,14 +58,21 @@ Check = dict[str, Any]
 
 
 class UdpServer(socketserver.UDPServer):
-    """An IPv6 socket that takes IPv4 too."""
+    """An IPv6 socket that takes IPv4 too. A request is the data, and what lets its answer come from where it went."""
 
     address_family = socket.AF_INET6
     allow_reuse_address = True
 
     def server_bind(self) -> None:
         self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        self.socket.setsockopt(socket.IPPROTO_IPV6, RECEIVE_ADDRESS, 1)
         super().server_bind()
+
+    def get_request(self) -> tuple[Any, Any]:
+        data, messages, _flags, client = self.socket.recvmsg(2048, 256)
+        # struct in6_pktinfo: the address that was asked, and an interface, which routing is to choose
+        asked = [(level, kind, message[:16] + bytes(4)) for level, kind, message in messages if kind == ADDRESS_ASKED]
+        return (data, asked), client
 
 
 class TcpServer(socketserver.ThreadingTCPServer):
@@ -72,17 +89,18 @@ class TcpServer(socketserver.ThreadingTCPServer):
 
 
 def serve(name: str) -> None:
-    def answer(client: str) -> bytes:
-        return json.dumps({"name": name, "sees": client[len("::ffff:"):] if "." in client else client}).encode()
+    def answer(client: str, port: int) -> bytes:
+        sees = client[len("::ffff:"):] if "." in client else client
+        return json.dumps({"name": name, "sees": sees, "port": port}).encode()
 
     class Tcp(socketserver.BaseRequestHandler):
         def handle(self) -> None:
-            self.request.sendall(answer(self.client_address[0]))
+            self.request.sendall(answer(*self.client_address[:2]))
 
     class Udp(socketserver.BaseRequestHandler):
         def handle(self) -> None:
-            # with its own address as the source that was asked: one socket has one address in a pod
-            self.request[1].sendto(answer(self.client_address[0]), self.client_address)
+            data, asked = [answer(*self.client_address[:2])], self.request[1]
+            self.server.socket.sendmsg(data, asked, 0, self.client_address)
 
     udp = UdpServer(("::", PORT), Udp)
     threading.Thread(target=udp.serve_forever, daemon=True).start()
@@ -96,8 +114,10 @@ def ask_once(check: Check) -> Any:
     """What a server said, or how it failed."""
     protocol, address, port = check["to"].split()
     kind = socket.SOCK_DGRAM if protocol == "udp" else socket.SOCK_STREAM
-    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, kind) as client:
-        client.settimeout(check.get("timeout", 1 if check.get("silent") else 2))
+    v6 = ":" in address
+    with socket.socket(socket.AF_INET6 if v6 else socket.AF_INET, kind) as client:
+        client.settimeout(check.get("timeout", 1 if check.get("silent") or check.get("lost") else 2))
+        client.setsockopt(*(TELL_ERRORS_V6 if v6 else TELL_ERRORS), 1)
         client.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             client.bind((check.get("source", ""), check.get("source_port", 0)))
@@ -108,7 +128,17 @@ def ask_once(check: Check) -> Any:
         except ConnectionRefusedError:
             return "refused"
         except OSError as error:
-            return str(error)
+            return EXPIRED if expired(client) else str(error)
+
+
+def expired(client: socket.socket) -> bool:
+    """Whether a router said that the time to live of a packet ran out."""
+    try:
+        _data, messages, _flags, _address = client.recvmsg(1, 512, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
+    except OSError:
+        return False
+    # struct sock_extended_err: errno, then who says so (ICMP, ICMPv6), type and code
+    return any(tuple(data[4:7]) in TIME_EXCEEDED for _level, _kind, data in messages)
 
 
 def ask(check: Check) -> tuple[bool, str]:
@@ -117,10 +147,18 @@ def ask(check: Check) -> tuple[bool, str]:
     names = Counter(answer["name"] for answer in answers if isinstance(answer, dict))
     sources = {answer["sees"] for answer in answers if isinstance(answer, dict)}
     failures = Counter(answer for answer in answers if isinstance(answer, str))
-    return right(check, names, sources, failures), told(names, sources, failures)
+    ok = right(check, names, sources, failures)
+    if "seen_ports" in check:
+        lowest, highest = check["seen_ports"]
+        ok = ok and all(lowest <= answer["port"] <= highest for answer in answers if isinstance(answer, dict))
+    return ok, told(names, sources, failures)
 
 
 def right(check: Check, names: Counter[str], sources: set[str], failures: Counter[str]) -> bool:
+    if check.get("expired"):
+        return not names and set(failures) == {EXPIRED}
+    if check.get("lost"):
+        return not names and set(failures) == {"timed out"}
     if check.get("refused"):
         return not names and set(failures) == {"refused"}
     if check.get("silent"):
