@@ -13,8 +13,9 @@ release=${1:?usage: build.sh RELEASE}
 source=${NODENET_IMAGE_SOURCE:-registry}
 here=$(cd "$(dirname "$0")" && pwd -P)
 packages=$(tr '\n' ' ' <"$here/packages")
+base=${NODENET_BASE_IMAGE:-docker.io/library/debian:$release}
 content=$(cat "$here/packages" "$here/finish.sh" "$here/Containerfile" | sha256sum | cut -c1-12)
-image=localhost/nodenet-node:$release-$source-$content
+image=localhost/nodenet-node:$release-$source-$content${NODENET_BASE_IMAGE:+-$(sha256sum <<<"$base" | cut -c1-6)}
 quirks=$here/containers.conf
 
 die() { printf '%s\n' "$@" >&2; exit 1; }
@@ -31,8 +32,7 @@ choose_engine() {
 }
 
 from_registry() {
-    local base=${NODENET_BASE_IMAGE:-docker.io/library/debian:$release}
-    podman pull --quiet "$base" >/dev/null ||
+    podman image exists "$base" || podman pull --quiet "$base" >/dev/null ||
         die "there is no $base: without a registry, set NODENET_IMAGE_SOURCE=debootstrap"
     choose_engine "$base"
     podman build --quiet --network host --build-arg "BASE=$base" --build-arg "PACKAGES=$packages" --tag "$image" "$here" >/dev/null
