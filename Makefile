@@ -23,17 +23,18 @@ export ANSIBLE_COLLECTIONS_PATH := $(VENV)/collections
 export LC_ALL := C.UTF-8
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test molecule matrix lint bench setup clean
+.PHONY: help demo test molecule matrix mutations lint bench setup clean
 
 help:
-	@echo "make demo    build a small world of network namespaces, show what the collection does there, take it down (root)"
-	@echo "make test    every check: style, types, documentation, build, the demo, then all tests (root)"
+	@echo "make demo        build a small world of network namespaces, show what the collection does there, take it down (root)"
+	@echo "make test        every check: style, types, documentation, build, the demo, then all tests (root)"
 	@echo "make molecule    all scenarios on containers, or some: SCENARIO=kube_nat RELEASE=trixie BACKEND=legacy (root, podman)"
 	@echo "make matrix      the same on every Debian release and both backends; hours if SCENARIO names none"
-	@echo "make lint    only the checks that need no root: style, types, documentation, build"
-	@echo "make bench   measure rendering by size of the cluster"
-	@echo "make setup   only install what the others need"
-	@echo "make clean   remove what make made in this checkout"
+	@echo "make mutations   break the collection in each way of molecule/mutations.yml: scenarios must notice (root, podman)"
+	@echo "make lint        only the checks that need no root: style, types, documentation, build"
+	@echo "make bench       measure rendering by size of the cluster"
+	@echo "make setup       only install what the others need"
+	@echo "make clean       remove what make made in this checkout"
 	@echo
 	@echo "All of them install what they need: Debian packages, if any is missing, and Python packages in $(VENV)"
 
@@ -52,6 +53,10 @@ molecule:
 matrix: RELEASE := bullseye bookworm trixie
 matrix: BACKEND := nft legacy
 matrix: molecule
+
+mutations:
+	@$(TOP)/tests/tools/setup.sh test
+	@$(TOP)/tests/tools/mutate.py $(SCENARIO)
 
 lint:
 	@$(TOP)/tests/tools/setup.sh lint
