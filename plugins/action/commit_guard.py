@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible.plugins.connection import ConnectionBase
 from ansible_collections.metal.nodenet.plugins.plugin_utils.agent_action import AgentAction, controller
 
 
@@ -17,7 +18,9 @@ class ActionModule(AgentAction):
 
     def before(self, state: str) -> None:
         """A connection that was open before the change says nothing about the node after it."""
-        if state == "confirmed" and not self._task.check_mode:
+        # A connection without a reset of its own is made anew for every command.
+        can_reset = type(self._connection).reset is not ConnectionBase.reset
+        if state == "confirmed" and can_reset and not self._task.check_mode:
             self._connection.reset()
 
     def arguments(self) -> dict[str, Any]:

@@ -63,6 +63,7 @@ def test_a_guard_outlives_the_run_that_armed_it_and_is_confirmed_by_the_next(nft
     assert len(nft_agent.waiting()) == 1
     done = play(nft_agent.node, tmp_path, [task("commit_guard", state="confirmed", run_id="run-1", **state_dir)])
     assert changes(done) == 1
+    assert "WARNING" not in done.stdout + done.stderr
     nft_agent.wait_until_disarmed()
     assert nft_agent.status()["applied"] == ["kube_nat_chains"]
     assert nft_agent.status()["last"]["outcome"] == "confirmed"
