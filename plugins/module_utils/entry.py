@@ -16,17 +16,17 @@ from ansible_collections.metal.nodenet.plugins.module_utils.node.session import 
 from ansible_collections.metal.nodenet.plugins.module_utils.states import Manager
 
 
-def carry_out(module: AnsibleModule, name: str, tables: Sequence[str],
-              build: Callable[[dict[str, Any]], Manager]) -> None:
+def carry_out(module: AnsibleModule, name: str, tables: Sequence[str], build: Callable[[dict[str, Any]], Manager],
+              facts: Callable[[dict[str, Any]], object] | None = None) -> None:
     """Run, and turn every error into one message.
 
     ``name``: that of the module, under which a node remembers it. ``tables``: those that the module has chains in.
-    ``build`` makes a manager of the parameters.
+    ``build`` makes a manager of the parameters. ``facts``: see ``session.run``.
     """
     # A run makes hundreds of thousands of small objects and no cycles, and then the process ends.
     gc.disable()
     try:
-        result = run(name, module.params, module.check_mode, tables, build, module.warn)
+        result = run(name, module.params, module.check_mode, tables, build, module.warn, facts)
     except ReconcileError as error:
         module.fail_json(msg=str(error), **error.details)
     except (NetfilterError, ValueError) as error:

@@ -58,6 +58,14 @@ class Manager(NamedTuple):
     warnings: Sequence[str]
 
 
+class Recall(NamedTuple):
+    """That the same question was asked before, and that nothing was to be done then."""
+
+    #: Whether the rules are what they were then.
+    same: Callable[[Sequence[Handle]], bool]
+    warnings: list[str]
+
+
 class Escort(NamedTuple):
     """Who wants to know how a run goes."""
 
@@ -65,6 +73,10 @@ class Escort(NamedTuple):
     before_write: Callable[[], None] = lambda: None
     #: Told what was read and what should be, before anything is written.
     planned: Callable[[Sequence[Target]], None] = lambda _targets: None
+    #: What is known of an earlier run.
+    recall: Recall | None = None
+    #: Told the warnings of a run that found nothing to do.
+    settled: Callable[[Sequence[str]], None] = lambda _warnings: None
 
 
 ALONE = Escort()
@@ -85,14 +97,34 @@ def run(params: dict[str, Any], check_mode: bool, tables: Sequence[str], build: 
         return _with_warnings(manager, [], warn, lambda _warnings: _rendered(params, manager))
     clock = Clock()
     warnings: list[str] = []
-    with ThreadPoolExecutor(max_workers=1) as reader:
-        # The save tool takes its time on a large node, and so does reading a large cluster.
-        reading = reader.submit(_read_node, params, tables, warnings, clock)
-        with clock.phase("input"):
-            manager = build(params)
-        handles = reading.result()
+    if escort.recall:
+        handles = _read_node(params, tables, warnings, clock)
+        if escort.recall.same(handles):
+            for warning in dict.fromkeys([*escort.recall.warnings, *warnings]):
+                warn(warning)
+            return reconcile([], check_mode=True, verify=False, diff_limit=0, hooks=Hooks(), clock=clock).result()
+        manager = _build(params, build, clock)
+    else:
+        with ThreadPoolExecutor(max_workers=1) as reader:
+            # The save tool takes its time on a large node, and so does reading a large cluster.
+            reading = reader.submit(_read_and_parse, params, tables, warnings, clock)
+            manager = _build(params, build, clock)
+            handles = reading.result()
     return _with_warnings(manager, warnings, warn,
                           lambda found: _run(params, check_mode, manager, handles, found, clock, escort))
+
+
+def _build(params: dict[str, Any], build: Callable[[dict[str, Any]], Manager], clock: Clock) -> Manager:
+    with clock.phase("input"):
+        return build(params)
+
+
+def _read_and_parse(params: dict[str, Any], tables: Sequence[str], warnings: list[str], clock: Clock) -> list[Handle]:
+    handles = _read_node(params, tables, warnings, clock)
+    with clock.phase("read"):
+        for handle in handles:
+            _parsed = handle.dump.tables
+    return handles
 
 
 def _with_warnings(manager: Manager, warnings: list[str], warn: Callable[[str], None],
@@ -125,6 +157,8 @@ def _run(params: dict[str, Any], check_mode: bool, manager: Manager, handles: li
                         hooks=manager.hooks(), clock=clock, expected=params.get("expect_plan"),
                         before_write=escort.before_write)
     warnings += outcome.warnings
+    if not outcome.changed:
+        escort.settled([*manager.warnings, *warnings])
     return outcome.result()
 
 

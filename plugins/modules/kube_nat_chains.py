@@ -270,7 +270,7 @@ failed_command:
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.input import cluster_arguments  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.entry import carry_out  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.kube.nat import build  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.kube.nat import build, facts  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.ownership import TABLES  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.states import common_arguments  # noqa: E402
 
@@ -312,7 +312,7 @@ def main() -> None:
                      ("state", "rendered", ("cluster", "services"), True)],
         supports_check_mode=True,
     )
-    carry_out(module, "kube_nat_chains", TABLES, build)
+    carry_out(module, "kube_nat_chains", TABLES, build, facts)
 
 
 if __name__ == "__main__":

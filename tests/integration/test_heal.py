@@ -174,7 +174,7 @@ def test_a_damaged_directory_is_named_and_nothing_is_guessed(agent: Agent, tmp_p
     agent.node.iptables("-t", "nat", "-F")
     broken = agent.node.saves()
     path = agent.folder / "applied/kube_nat_chains.json"
-    cached = next((agent.folder / "cache").iterdir())
+    cached = next((agent.folder / "cache").glob("*.json.gz"))
     if fault == "input gone":
         cached.unlink()
     elif fault == "input changed":

@@ -43,7 +43,7 @@ def said(done: Done) -> tuple[int, int, int]:
 def copies(folder: Path, host: str = "node-1") -> list[Path]:
     """The copies on the node, oldest first."""
     cache = state_dir(folder, host) / "cache"
-    return sorted(cache.iterdir(), key=lambda path: path.stat().st_mtime_ns) if cache.exists() else []
+    return sorted(cache.glob("*.json.gz"), key=lambda path: path.stat().st_mtime_ns) if cache.exists() else []
 
 
 def test_a_second_run_sends_nothing(nft_node: Node, tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_path_is_nothing_but_a_path_to_the_shell(nft_node: Node, tmp_path: Pat
         done = run(tmp_path, {"node-1": nft_node}, arguments={"state_dir": str(odd)})
         assert changed(done) is not None
         assert said(done) == expected
-    assert len(list((odd / "cache").iterdir())) == 1
+    assert len(list((odd / "cache").glob("*.gz"))) == 1
 
 
 @pytest.mark.parametrize("state", ["absent", "gathered"])

@@ -40,14 +40,18 @@ def build(params: dict[str, Any]) -> Manager:
     return KubeNat(params).manager()
 
 
+def facts(params: dict[str, Any]) -> object:
+    """What decides about a run on a node besides the parameters and the rules. Known without reading the cluster."""
+    return [_node_addresses(params), _tcp_be_liberal(params), os.uname().nodename, describe(opponents())]
+
+
 class KubeNat:
     """One call of the module. ``warnings`` fills up as the run goes on."""
 
     def __init__(self, params: dict[str, Any]) -> None:
         self.warnings: list[str] = []
         self._params = params
-        self._on_node = params["state"] != "rendered"
-        self._addresses = self._local_addresses()
+        self._addresses = _node_addresses(params)
         self._cluster: Cluster | None = None
         self._options: ProxyOptions | None = None
         if params["state"] in ("present", "rendered"):
@@ -57,12 +61,6 @@ class KubeNat:
     def manager(self) -> Manager:
         """What ``states.run`` asks for."""
         return Manager(self._desired, self._nothing, self._hooks, self.warnings)
-
-    def _local_addresses(self) -> list[str]:
-        given = self._params["node_addresses"]
-        if given is not None:
-            return [*given, *(address for address in _LOOPBACKS if address not in given)]
-        return local_addresses() if self._on_node else _LOOPBACKS
 
     # --- what should be ---
 
@@ -100,19 +98,9 @@ class KubeNat:
             localhost_nodeports=params["localhost_nodeports"], detect_local=detect["mode"],
             cidrs=_detect_cidrs(detect, name, node), interface=detect["interface"] or "",
             masquerade_all=params["masquerade_all"], masquerade_bit=params["masquerade_bit"],
-            tcp_be_liberal=self._tcp_be_liberal(), provide_mark_drop=params["provide_mark_drop"],
+            tcp_be_liberal=_tcp_be_liberal(params), provide_mark_drop=params["provide_mark_drop"],
             allowed_external_ips=params["allowed_external_ips"],
             foreign_mark_mask=_mask(params["foreign_mark_mask"]))
-
-    def _tcp_be_liberal(self) -> bool:
-        given = self._params["tcp_be_liberal"]
-        if given is not None:
-            return bool(given)
-        try:
-            with open(_LIBERAL if self._on_node else os.devnull, encoding="ascii") as switch:
-                return switch.read().strip() not in ("", "0")
-        except OSError:
-            return False
 
     def _desired(self, family: str, tool: Iptables | None) -> Desired:
         if self._cluster is None or self._options is None:
@@ -153,6 +141,24 @@ class KubeNat:
         if not self._params["conntrack_cleanup"]:
             return lambda _current, _wanted: []
         return lambda current, wanted: stale_flows(current, wanted, self._addresses)
+
+
+def _node_addresses(params: dict[str, Any]) -> list[str]:
+    given = params["node_addresses"]
+    if given is not None:
+        return [*given, *(address for address in _LOOPBACKS if address not in given)]
+    return local_addresses() if params["state"] != "rendered" else _LOOPBACKS
+
+
+def _tcp_be_liberal(params: dict[str, Any]) -> bool:
+    given = params["tcp_be_liberal"]
+    if given is not None:
+        return bool(given)
+    try:
+        with open(_LIBERAL if params["state"] != "rendered" else os.devnull, encoding="ascii") as switch:
+            return switch.read().strip() not in ("", "0")
+    except OSError:
+        return False
 
 
 def _of_kind(kind: str, option: str, objects: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

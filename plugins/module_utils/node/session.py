@@ -15,12 +15,17 @@ from ansible_collections.metal.nodenet.plugins.module_utils.node import document
 from ansible_collections.metal.nodenet.plugins.module_utils.node.confirmation import finish_confirmation
 from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import StateDir
 from ansible_collections.metal.nodenet.plugins.module_utils.node.lock import locked
+from ansible_collections.metal.nodenet.plugins.module_utils.node.settled import Settled, can_settle
 from ansible_collections.metal.nodenet.plugins.module_utils.node.witnesses import witnesses
 
 
 def run(name: str, params: dict[str, Any], check_mode: bool, tables: Sequence[str],
-        build: Callable[[dict[str, Any]], states.Manager], warn: Callable[[str], None]) -> dict[str, Any]:
-    """Carry out the module ``name``; its result. Raises as ``states.run``, and ``StateError``."""
+        build: Callable[[dict[str, Any]], states.Manager], warn: Callable[[str], None],
+        facts: Callable[[dict[str, Any]], object] | None = None) -> dict[str, Any]:
+    """Carry out the module ``name``; its result. Raises as ``states.run``, and ``StateError``.
+
+    ``facts``: gives what decides about the outcome besides the options and the rules, where that can be said.
+    """
     if params["state"] not in ("present", "absent"):
         return states.run(params, check_mode, tables, build, warn)
     state = StateDir(params["state_dir"])
@@ -29,6 +34,12 @@ def run(name: str, params: dict[str, Any], check_mode: bool, tables: Sequence[st
     uses = params["remember"] or params["guard"] is not None
     seen: list[Target] = []
     escort = states.Escort(lambda: guard.enter(state, params["guard"]), seen.extend)
+    if facts and can_settle(state, params):
+        settled = Settled(state, name, params, facts(params))
+        # A document that is not there yet needs what only a whole run sees.
+        known = not params["remember"] or _is_remembered(state, name, params)
+        escort = escort._replace(recall=settled.recall() if known else None,
+                                 settled=lambda warnings: settled.keep(seen, warnings))
     # A node without the directory has no guard, and nobody else to wait for.
     alone = locked(state, f"module {name}") if not check_mode and (uses or state.there()) else contextlib.nullcontext()
     with alone:
@@ -45,10 +56,19 @@ def _remember(state: StateDir, name: str, params: dict[str, Any], check_mode: bo
     """Keep the document of the run; whether that is news."""
     armed = params["guard"] is not None
     document, source = documents.compose(state, name, params, witnesses(seen))
-    stored = documents.current(state, name, armed)
-    news = stored is not None if document.params is None else not document.same(stored)
+    news = _is_news(state, document, armed)
     if news and not check_mode:
         guard.enter(state, params["guard"])
         documents.keep(state, source)
         documents.store(state, document, armed)
     return news
+
+
+def _is_remembered(state: StateDir, name: str, params: dict[str, Any]) -> bool:
+    document, _source = documents.compose(state, name, params, {})
+    return not _is_news(state, document, params["guard"] is not None)
+
+
+def _is_news(state: StateDir, document: documents.Document, armed: bool) -> bool:
+    stored = documents.current(state, document.module, armed)
+    return stored is not None if document.params is None else not document.same(stored)
