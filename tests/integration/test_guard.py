@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 import pytest
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter import ipset
 from ansible_collections.metal.nodenet.plugins.modules import (
     calico_masq,
     commit_guard,
@@ -404,3 +405,14 @@ def test_nobody_writes_while_a_way_back_is_not_finished(agent: Agent, shims: Shi
     agent.ok("heal")
     assert agent.status()["unfinished"] == []
     assert everything(agent.node) == old
+
+
+def test_a_node_without_ipset_can_be_guarded(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ipset, "find_tool", lambda _name: None)
+    run(agent, **OLD, guard=None)
+    old = agent.node.saves()
+    agent.armed()
+    run(agent, **NEW)
+    result = agent.guard("rolled_back", "run-1")
+    assert not result.get("failed"), result["msg"]
+    assert agent.node.saves() == old

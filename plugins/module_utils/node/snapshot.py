@@ -107,6 +107,8 @@ def _step(ours: Ours, handle: Handle, before: Tables, now: Tables, changes: list
     plan = ours.way_back(before, now)
     tables = {name: TableDesired({}, (), lambda _chain: False) for name in TABLES}
     found = ipset.read((change.name for change in changes), needed=any(change.before for change in changes))
+    # A node without the tool has none of these, and needs it for none.
+    changes = [change for change in changes if change.before is not None or change.name in found]
     target = Target(handle, Desired(ours.family, tables), found, ipset)
     back = undo(plan, now)
     return Step(Planned(target, plan, changes), back, undo_sets(changes, found),
