@@ -29,6 +29,12 @@ class Recorder:
 
     def write(self, result: dict[str, Any]) -> None:
         """Keep the result, its diff included, but not the task's arguments."""
-        kept = {key: value for key, value in result.items() if key not in _LEFT_OUT and not key.startswith("_ansible_")}
+        kept = {key: [_text(one) for one in value] if key == "warnings" else value
+                for key, value in result.items() if key not in _LEFT_OUT and not key.startswith("_ansible_")}
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         write_private(self._path, json.dumps(kept, default=str).encode())
+
+
+def _text(warning: Any) -> str:
+    """A warning as it reads; between plugins it is an object, from ansible-core 2.19 on."""
+    return str(getattr(getattr(warning, "event", None), "msg", warning))
