@@ -16,8 +16,11 @@ import yaml
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.release import __version__ as ansible_version
+from ansible.utils.display import Display
 from ansible_collections.metal.nodenet.plugins.plugin_utils.report.fleet import ReportError, read_fleet
 from ansible_collections.metal.nodenet.plugins.plugin_utils.report.texts import data, groups, page, summary, table
+
+display = Display()
 
 #: Of the layout of plan.json; apply.yml asks for it.
 FORMAT = 1
@@ -46,8 +49,11 @@ class ActionModule(ActionBase):
             paths = self._write(fleet, arguments) if arguments["dest"] else {}
         except (ReportError, OSError) as error:
             raise AnsibleActionFail(f"plan_report: {error}") from error
-        return {"changed": False, "table": table(fleet, arguments["details"]), "summary": summary(fleet),
-                "groups": groups(fleet), "changed_hosts": fleet.changed_hosts, "failed_hosts": list(fleet.failed),
+        lines = table(fleet, arguments["details"])
+        # As it is: in a task's result it would be quoted and folded.
+        display.display("\n".join(["", *lines, "", summary(fleet), ""]))
+        return {"changed": False, "table": lines, "summary": summary(fleet),
+                "groups": groups(fleet), "differing_hosts": fleet.changed_hosts, "failed_hosts": list(fleet.failed),
                 **paths}
 
     def _write(self, fleet: Any, arguments: dict[str, Any]) -> dict[str, str]:
@@ -59,7 +65,7 @@ class ActionModule(ActionBase):
         about = {"created": created, "source": snapshot["source"] or "the variables of the hosts",
                  "snapshot": snapshot["sha256"] or "none",
                  "versions": ", ".join(f"{name} {version}" for name, version in versions.items())}
-        plan = {"format": FORMAT, "created": created, "snapshot": snapshot, "versions": versions}
+        plan = {"plan_format": FORMAT, "created": created, "snapshot": snapshot, "versions": versions}
         _write_file(folder / "plan.json", json.dumps(data(fleet, plan), indent=1) + "\n")
         _write_file(folder / "plan.md", page(fleet, about))
         return {"plan_json": str(folder / "plan.json"), "plan_md": str(folder / "plan.md")}

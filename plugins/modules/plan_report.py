@@ -9,12 +9,12 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: plan_report
 short_description: One table of what would change on a whole fleet
-version_added: 0.1.0
+version_added: 0.2.0
 author:
   - the metal.nodenet authors (@metal-nodenet)
 description:
   - Reads the results that the modules of this collection have recorded for each host (variable C(nodenet_results_dir)),
-    puts hosts on which the same would change together, and gives a table of few lines.
+    puts hosts on which the same would change together, and shows a table of few lines.
   - With O(dest), writes the same as C(plan.json), which C(apply.yml) can hold a fleet to, and as C(plan.md), a page
     with one difference per group of hosts.
   - Runs on the controller only and needs no connection. Use it with C(run_once).
@@ -84,15 +84,17 @@ EXAMPLES = r"""
   run_once: true
   register: report
 
-- name: Show the table
-  ansible.builtin.debug:
-    msg: "{{ report.table }}"
+- name: Fail if a node would change
+  ansible.builtin.fail:
+    msg: "{{ report.differing_hosts | metal.nodenet.compact_hosts }}"
   run_once: true
+  when: report.differing_hosts | length > 0
 """
 
 RETURN = r"""
 table:
-  description: The lines of the table. C(+) stands for added, C(~) for changed, C(-) for removed.
+  description: The lines of the table. C(+) stands for added, C(~) for changed, C(-) for removed, and
+    C(document) for what the node keeps to rebuild its state by itself.
   returned: always
   type: list
   elements: str
@@ -109,7 +111,7 @@ groups:
   returned: always
   type: list
   elements: dict
-changed_hosts:
+differing_hosts:
   description: The hosts on which anything would change.
   returned: always
   type: list

@@ -38,6 +38,8 @@ class ModulePlan:
     warnings: Sequence[str]
     #: Whether the document that the node keeps changes.
     remembered: bool = False
+    #: Why the module failed, empty if it did not.
+    error: str = ""
 
     def chains(self) -> dict[str, list[str]]:
         """By family and table (``ipv4 nat``), the chains and sets with a difference, or a summary in their place."""
@@ -83,10 +85,14 @@ def read_fleet(results: Path, hosts: Iterable[str], errors: Mapping[str, str]) -
     fleet = Fleet()
     groups: dict[str, Group] = {}
     for host in hosts:
-        if host in errors:
+        if errors.get(host):
             fleet.failed[host] = errors[host]
             continue
         modules = _read_host(results / host)
+        broken = [f"{module.name}: {module.error}" for module in modules if module.error]
+        if broken:
+            fleet.failed[host] = "; ".join(broken)
+            continue
         if not modules:
             fleet.failed[host] = "no module has given a result"
             continue
@@ -108,7 +114,8 @@ def _read_module(name: str, path: Path) -> ModulePlan:
     except (OSError, ValueError) as error:
         raise ReportError(f"{path}: the result of {name} cannot be read: {error}") from error
     return ModulePlan(name, bool(result.get("changed")), str(result.get("plan_sha256") or ""), result.get("plan") or {},
-                      result.get("diff") or [], result.get("warnings") or [], bool(result.get("remembered")))
+                      result.get("diff") or [], result.get("warnings") or [], bool(result.get("remembered")),
+                      str(result.get("msg") or "failed") if result.get("failed") else "")
 
 
 def _key(modules: Iterable[ModulePlan]) -> str:

@@ -29,7 +29,7 @@ def changes(module: ModulePlan) -> str:
         if signs:
             parts.append(f"{what} {' '.join(signs)}")
     if module.remembered:
-        parts.append("the document for the next boot")
+        parts.append("document")
     return ", ".join(parts) or ("changes" if module.changed else "nothing")
 
 

@@ -115,6 +115,11 @@ def test_a_host_without_results_has_failed(tmp_path: Path) -> None:
     assert read_fleet(tmp_path, ["a"], {}).failed == {"a": "no module has given a result"}
 
 
+def test_a_host_whose_module_failed_has_failed(tmp_path: Path) -> None:
+    record(tmp_path, "a", failed=True, msg="no iptables")
+    assert read_fleet(tmp_path, ["a"], {"a": ""}).failed == {"a": "kube_nat_chains: no iptables"}
+
+
 def test_a_damaged_result_is_named(tmp_path: Path) -> None:
     record(tmp_path, "a")
     (tmp_path / "a/kube_nat_chains.json").write_text('{"changed": tr')
