@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from support.builders import endpoint_slice, service
 from support.node import Node
 
 TOP = Path(__file__).resolve().parents[2]
@@ -42,6 +43,16 @@ class Fleet:
         self.inventory.write_text(yaml.safe_dump(
             {"all": {"children": {"nodes": {"hosts": hosts, "vars": {**connection, **variables}}}}}))
 
+    def write(self, name: str, content: Any) -> Path:
+        """A JSON file in the folder."""
+        path = self.folder / name
+        path.write_text(json.dumps(content))
+        return path
+
+    def read(self, name: str) -> Any:
+        """A JSON file of the folder."""
+        return json.loads((self.folder / name).read_text())
+
     def saves(self) -> dict[str, dict[str, str]]:
         """Every host's dumps."""
         return {name: one.saves() for name, one in self.nodes.items()}
@@ -62,8 +73,9 @@ class Fleet:
         argv = [sys.executable, "-m", "ansible", "playbook", "-i", str(self.inventory), play, *options]
         if variables:
             argv += ["-e", json.dumps(variables)]
+        settings = {"FORKS": "20", "PIPELINING": "True", "CALLBACK_RESULT_FORMAT": "yaml"}
         done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=self.folder,
-                              env={**os.environ, "ANSIBLE_FORKS": "20", "ANSIBLE_CALLBACK_RESULT_FORMAT": "yaml"})
+                              env=os.environ | {f"ANSIBLE_{name}": value for name, value in settings.items()})
         return Run(done.returncode, done.stdout, done.stderr)
 
 
@@ -104,3 +116,16 @@ class Run:
 def make_nodes(names: Sequence[str], backend: str = "nft") -> dict[str, Node]:
     """Namespaces for these hosts."""
     return {name: Node(backend) for name in names}
+
+
+def cluster(endpoints: Sequence[str], services: int = 1, nodes: Sequence[str] = ("node1", "node2")) -> dict[str, Any]:
+    """A List with some services, ``web0`` and on, that all have these endpoints, and with these nodes and a pool."""
+    items: list[dict[str, Any]] = [
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": {"podCIDRs": [f"10.244.{at}.0/24"]}}
+        for at, name in enumerate(nodes, 1)]
+    for at in range(services):
+        items += [service(f"web{at}", clusterIP=f"10.96.{at // 250}.{at % 250 + 1}"),
+                  endpoint_slice(*endpoints, name=f"web{at}-a", service_name=f"web{at}")]
+    items += [{"apiVersion": "projectcalico.org/v3", "kind": "IPPool", "metadata": {"name": "pods"},
+               "spec": {"cidr": "10.244.0.0/16", "natOutgoing": True}}]
+    return {"apiVersion": "v1", "kind": "List", "items": items}

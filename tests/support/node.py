@@ -35,6 +35,10 @@ class Node:
     def __init__(self, backend: str = "nft") -> None:
         self.backend = backend
         self.name = f"nodenet-test-{os.getpid()}-{next(_names)}"
+        self.open()
+
+    def open(self) -> None:
+        """Make the namespace, under the same name as before: what a reboot leaves of the kernel's state."""
         _run(["ip", "netns", "add", self.name])
         self.ip("link", "set", "lo", "up")
 
