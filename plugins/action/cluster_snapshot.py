@@ -19,7 +19,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import 
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.reduce import reduce_items
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.shapes import SHAPES
 from ansible_collections.metal.nodenet.plugins.plugin_utils.api_source import DEFAULT_KINDS, KINDS, read_api
-from ansible_collections.metal.nodenet.plugins.plugin_utils.cluster_source import load_items
+from ansible_collections.metal.nodenet.plugins.plugin_utils.cluster_source import load_items, no_garbage_collection
 from ansible_collections.metal.nodenet.plugins.plugin_utils.overlaps import overlaps, ranges_of
 from ansible_collections.metal.nodenet.plugins.plugin_utils.reduction import pack
 from ansible_collections.metal.nodenet.plugins.plugin_utils.selection import select, title
@@ -77,7 +77,8 @@ class ActionModule(ActionBase):
         # Plain values of Python, as jmespath and the client of Kubernetes want them.
         options = json.loads(json.dumps(arguments, default=str))
         try:
-            return self._snapshot(options)
+            with no_garbage_collection():
+                return self._snapshot(options)
         except ClusterFileError as error:
             # The error before has nothing to add, and may say what nobody should read in a log.
             raise AnsibleActionFail(str(error)) from None

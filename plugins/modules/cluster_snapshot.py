@@ -109,7 +109,7 @@ options:
   dest:
     description:
       - The directory on the controller for snapshots, made for the user alone where it is missing. One that others can
-        write to is refused. The newest five snapshots stay.
+        write to is refused. The newest five snapshots stay. A relative path begins at the working directory.
     type: path
     required: true
   allow_empty:

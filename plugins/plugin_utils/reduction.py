@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import ClusterFileError
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.reduce import packed, reduce_items
-from ansible_collections.metal.nodenet.plugins.plugin_utils.cluster_source import load_items
+from ansible_collections.metal.nodenet.plugins.plugin_utils.cluster_source import load_items, no_garbage_collection
 from ansible_collections.metal.nodenet.plugins.plugin_utils.files import claimed_hash, sha256_of, write_private
 
 
@@ -81,7 +81,8 @@ def _taken(source: str, target: str) -> dict[str, str] | None:
 def _reduce(source: str, target: str, say: Callable[[str], None]) -> dict[str, str]:
     say(f"nodenet: reducing {source}")
     try:
-        data = pack(f"cluster: {source}", reduce_items(load_items(source)))
+        with no_garbage_collection():
+            data = pack(f"cluster: {source}", reduce_items(load_items(source)))
     except ClusterFileError as error:
         return {"error": str(error)}
     write_private(target, data)

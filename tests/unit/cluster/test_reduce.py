@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import ClusterFileError, items_in
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.reduce import packed, reduce_items
 from ansible_collections.metal.nodenet.plugins.plugin_utils.cluster_source import load_items
@@ -122,7 +123,7 @@ def test_a_date_in_yaml_is_a_string_as_in_json(tmp_path: Path) -> None:
 
 
 def test_a_key_that_is_no_string_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ClusterFileError, match="key True is not a string"):
+    with pytest.raises(ClusterFileError, match="key .yes. is not a string"):
         _as("kind: Service\nmetadata: {labels: {yes: x}}\n")(tmp_path)
 
 
@@ -130,3 +131,18 @@ def test_yaml_that_holds_itself_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cluster.yml").write_text("kind: Service\nmetadata: {name: a, labels: &x {a: *x}}\n")
     with pytest.raises(ClusterFileError):
         reduced(str(tmp_path / "cluster.yml"), str(tmp_path), lambda _text: None)
+
+
+def test_yaml_reads_as_pyyaml_does(tmp_path: Path) -> None:
+    text = ("kind: Service\nmetadata: &m {name: a, labels: {x: 'yes', y: \"0x10\", z: 2026-01-01}}\n"
+            "spec: {i: [1, -2, 0o17, 0x10], f: [1.5, .inf], b: [yes, false], n: [~, null]}\nagain: *m\n"
+            "long: |-\n  two\n  lines\n")
+    expected = yaml.safe_load(text.replace("2026-01-01", "'2026-01-01'"))
+    assert _as(text)(tmp_path) == [expected]
+
+
+@pytest.mark.parametrize("text", [
+    "kind: !!python/name:os.system x\n", "kind: Pod\n<<: {a: 1}\n", "kind: !!binary aGk=\n"])
+def test_what_json_cannot_say_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ClusterFileError, match="is not whole YAML"):
+        _as(text)(tmp_path)
