@@ -26,7 +26,7 @@ options:
   state:
     description:
       - V(armed) takes the picture and starts the timer. A guard of another run that is over, whose timer was killed, is
-        rolled back first, with a warning.
+        rolled back first, with a warning. For a run whose guard is armed already nothing changes, its time included.
       - V(confirmed) keeps the new state. The connection is made anew for it, so that a node which can no longer be
         reached is not confirmed.
       - V(rolled_back) with O(run_id) rolls that run back at once; without, the one that is armed. Without O(run_id) and

@@ -12,7 +12,6 @@ import time
 from typing import Any
 
 import pytest
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter import ipset
 from ansible_collections.metal.nodenet.plugins.modules import (
     calico_masq,
     commit_guard,
@@ -20,47 +19,10 @@ from ansible_collections.metal.nodenet.plugins.modules import (
     kube_nat_chains,
 )
 from support.agent import Agent
-from support.builders import endpoint_slice, service
-from support.calico import FLOATING, LOOPS, MASQ, MODULES, everything
-from support.flows import flows, make_flow
+from support.calico import MASQ, everything
 from support.foreign import load_foreign
+from support.guarded import NEW, OLD, OTHER_FLOATING, OTHER_MASQ, new_state, old_state, run
 from support.node import Node, node
-from support.shims import Shims
-
-OLD: dict[str, Any] = {"services": [service()], "endpoint_slices": [endpoint_slice("10.244.1.5")]}
-NEW: dict[str, Any] = {"services": [service(), service(name="new", clusterIP="10.96.0.11")],
-                       "endpoint_slices": [endpoint_slice("10.244.1.9", "10.244.2.9"),
-                                           endpoint_slice("10.244.1.9", name="n", service_name="new")]}
-OTHER_MASQ: dict[str, Any] = {"pools": [{"cidr": "10.250.0.0/16", "masquerade": True}]}
-OTHER_FLOATING: dict[str, Any] = {"mappings": [{"external": "198.51.100.11", "internal": "10.244.1.6"}]}
-
-
-def run(agent: Agent, module: Any = kube_nat_chains, guard: str | None = "run-1", **arguments: Any) -> dict[str, Any]:
-    """A module's run under a guard, which must succeed."""
-    under = {"guard": guard} if guard else {}
-    result = agent.node.module(module=module, **agent.options, backend=agent.node.backend, **under, **arguments)
-    assert not result.get("failed"), result["msg"]
-    return result
-
-
-def old_state(agent: Agent) -> dict[str, Any]:
-    """The node with its old state in force and remembered."""
-    load_foreign(agent.node)
-    run(agent, **OLD, guard=None)
-    run(agent, calico_masq, **MASQ, guard=None)
-    run(agent, floating_ip, **FLOATING, guard=None)
-    return everything(agent.node)
-
-
-def new_state(agent: Agent) -> dict[str, Any]:
-    """The same node changed under a guard."""
-    run(agent, **NEW)
-    run(agent, calico_masq, **OTHER_MASQ)
-    run(agent, floating_ip, state="absent")
-    for module, arguments in MODULES.items():
-        if arguments is LOOPS:
-            run(agent, module, **arguments)
-    return everything(agent.node)
 
 
 def test_a_confirmed_run_stays_and_the_way_back_is_kept(agent: Agent) -> None:
@@ -320,99 +282,3 @@ def test_a_kubelets_chains_stay(kube_node: Node, agent: Agent) -> None:
     run(agent, **OLD)
     agent.guard("rolled_back", "run-1")
     assert everything(kube_node) == before
-
-
-def test_flows_that_a_roll_back_leaves_behind_are_deleted(agent: Agent) -> None:
-    def dns(*pods: str) -> dict[str, Any]:
-        ports = [{"name": "dns", "port": 53, "protocol": "UDP"}]
-        return {"services": [service(name="dns", ports=ports)],
-                "endpoint_slices": [endpoint_slice(*pods, name="dns-a", service_name="dns", port=5353, port_name="dns",
-                                                   protocol="UDP")]}
-
-    run(agent, **dns("10.244.1.5"), guard=None)
-    run(agent, floating_ip, **FLOATING, guard=None)
-    agent.armed()
-    run(agent, **dns("10.244.1.5", "10.244.2.5"))
-    run(agent, floating_ip, mappings=[{"external": "198.51.100.10", "internal": "10.244.1.7"}])
-    for pod in ("10.244.1.5", "10.244.2.5"):
-        make_flow(agent.node, "udp", "10.96.0.10", pod, 53, 5353)
-    make_flow(agent.node, "tcp", "198.51.100.10", "10.244.1.7")
-    make_flow(agent.node, "udp", "10.96.0.99", "10.244.2.5", 53, 5353)
-    agent.guard("rolled_back", "run-1")
-    assert flows(agent.node) == ["udp 10.96.0.10 > 10.244.1.5", "udp 10.96.0.99 > 10.244.2.5"]
-
-
-def test_an_entry_of_felixs_in_a_shared_chain_keeps_its_text(agent: Agent) -> None:
-    """Our entries are before it and change its neighbours; what a roll-back restores is the whole text of before."""
-    for family in ("ipv4", "ipv6"):
-        agent.node.load(family, "*nat\n:cali-POSTROUTING - [0:0]\n:cali-other - [0:0]\n"
-                                "-A POSTROUTING -m comment --comment \"cali:O3lYWMrLQYEMJtB5\" -j cali-POSTROUTING\n"
-                                "-A cali-POSTROUTING -m comment --comment \"cali:Z-c7XtVd2Bq7s_hA\" -j cali-other\n"
-                                "-A cali-POSTROUTING -p tcp -j RETURN\nCOMMIT\n")
-    before = everything(agent.node)
-    agent.armed()
-    new_state(agent)
-    run(agent, floating_ip, **OTHER_FLOATING)
-    agent.guard("rolled_back", "run-1")
-    assert everything(agent.node) == before
-    run(agent, calico_masq, **MASQ, guard=None)
-    second = everything(agent.node)
-    agent.armed("run-2")
-    run(agent, calico_masq, state="absent", guard="run-2")
-    run(agent, floating_ip, **OTHER_FLOATING, guard="run-2")
-    agent.guard("rolled_back", "run-2")
-    assert everything(agent.node) == second
-
-
-def test_a_set_that_a_rule_of_others_names_stays_and_that_is_said(agent: Agent) -> None:
-    agent.armed()
-    run(agent, calico_masq, **MASQ)
-    agent.node.iptables("-A", "FORWARD", "-m", "set", "--match-set", "cali40masq-ipam-pools", "src", "-j", "ACCEPT")
-    result = agent.guard("rolled_back", "run-1")
-    assert not result.get("failed"), result["msg"]
-    assert any("cali40masq-ipam-pools" in text for text in result["messages"])
-    assert "cali40masq-ipam-pools src -j ACCEPT" in agent.node.save("ipv4")
-    assert agent.status()["guard"] is None
-
-
-def test_a_roll_back_that_cannot_write_says_what_is_left_and_stays_armed(agent: Agent, shims: Shims) -> None:
-    old = old_state(agent)
-    agent.armed()
-    new_state(agent)
-    for name in ("ip6tables", f"ip6tables-{agent.node.backend}"):
-        shims.add(name + "-restore", "echo no >&2; exit 1")
-    result = agent.guard("rolled_back", "run-1", environment=shims.environment)
-    assert result["failed"]
-    for word in ("NOT all back", "ipv6", "nat cali-fip-dnat"):
-        assert word in result["msg"]
-    assert agent.status()["guard"]["run_id"] == "run-1"
-    assert agent.guard("rolled_back", "run-1")["changed"]
-    assert everything(agent.node) == old
-
-
-def test_nobody_writes_while_a_way_back_is_not_finished(agent: Agent, shims: Shims) -> None:
-    old = old_state(agent)
-    agent.armed()
-    new_state(agent)
-    agent.guard("confirmed", "run-1")
-    for name in ("ip6tables", f"ip6tables-{agent.node.backend}"):
-        shims.add(name + "-restore", "echo no >&2; exit 1")
-    assert agent.guard("rolled_back", environment=shims.environment)["failed"]
-    assert agent.status()["unfinished"] == ["return"]
-    refused = agent.node.module(**NEW, **agent.options)
-    assert refused["failed"]
-    assert "interrupted" in refused["msg"]
-    agent.ok("heal")
-    assert agent.status()["unfinished"] == []
-    assert everything(agent.node) == old
-
-
-def test_a_node_without_ipset_can_be_guarded(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ipset, "find_tool", lambda _name: None)
-    run(agent, **OLD, guard=None)
-    old = agent.node.saves()
-    agent.armed()
-    run(agent, **NEW)
-    result = agent.guard("rolled_back", "run-1")
-    assert not result.get("failed"), result["msg"]
-    assert agent.node.saves() == old

@@ -23,6 +23,7 @@ from ansible_collections.metal.nodenet.plugins.modules import calico_masq, kube_
 from support.agent import Agent
 from support.builders import endpoint_slice, service
 from support.calico import MASQ, everything
+from support.shims import Shims
 
 SIZE = 150
 
@@ -268,3 +269,33 @@ def test_arming_that_stopped_before_any_step_is_no_guard_or_one_that_is_over_onc
         assert everything(agent.node) == old
         assert applied(agent) == documents
         settled(agent)
+
+
+def test_a_tool_that_outlives_a_killed_run_is_over_before_the_roll_back_begins(nft_agent: Agent, shims: Shims) -> None:
+    agent = nft_agent
+    old = prepare(agent)
+    agent.armed()
+    for name in ("iptables", "iptables-nft"):
+        shims.add(name + "-restore", 'cat >"$HERE/input"; touch "$HERE/started"; sleep 2; "$REAL" "$@" <"$HERE/input"; '
+                                     'touch "$HERE/done"')
+    arguments = {**NEW, **agent.options, "guard": "run-1", "environment": shims.environment}
+    group = start(lambda: agent.node.module(**arguments))
+    end = time.monotonic() + 20
+    while not (shims.folder / "started").exists():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    # Only the run itself, not what it has started.
+    for process in [*children(group), group]:
+        os.kill(process, signal.SIGKILL)
+    os.waitpid(group, 0)
+    assert not (shims.folder / "done").exists()
+    assert everything(agent.node) == old
+    agent.ok("roll-back", "--run", "run-1")
+    assert (shims.folder / "done").exists()
+    assert everything(agent.node) == old
+    settled(agent)
+
+
+def children(process: int) -> list[int]:
+    """The processes that one has started."""
+    return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]

@@ -30,7 +30,8 @@ _BOOT_TEXT = """\
 Description=Roll back the node's network state that nobody has confirmed
 ConditionPathExists={armed}
 RequiresMountsFor={state_dir}
-After=network-pre.target
+# after what may flush or load tables at boot
+After=network-pre.target firewalld.service ufw.service nftables.service netfilter-persistent.service iptables.service
 Before=kubelet.service
 
 [Service]
