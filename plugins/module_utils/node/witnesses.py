@@ -14,8 +14,9 @@ from typing import Any
 from ansible_collections.metal.nodenet.plugins.module_utils.apply import Target
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import TableDesired
 
-#: Chains that other chains lead to one by one are many; those that stand for all of them have short fixed names.
-_MANY = ("KUBE-SVC-", "KUBE-SVL-", "KUBE-SEP-", "KUBE-EXT-", "KUBE-FW-", "KUBE-XLB-")
+#: Of kube-proxy's chains those that stand for all others; Calico's are few. A look at a chain is a process each, and on
+#: the legacy backend a copy of its table.
+_KUBE = ("KUBE-SERVICES", "KUBE-POSTROUTING", "KUBE-PROXY-CANARY")
 
 
 def witnesses(targets: Sequence[Target]) -> dict[str, Any]:
@@ -35,7 +36,7 @@ def witnesses(targets: Sequence[Target]) -> dict[str, Any]:
 
 def _of_table(table: TableDesired) -> list[list[str]]:
     found = [[chain.name, "filled" if chain.rules and not chain.exists_only else "chain", ""]
-             for chain in table.chains.values() if not chain.name.startswith(_MANY)]
+             for chain in table.chains.values() if chain.name in _KUBE or not chain.name.startswith("KUBE-")]
     found += [[jump.parent, "rule", jump.rule] for jump in table.jumps]
     for shared in table.shared:
         found += [[shared.name, "rule", entry.rule] for entry in shared.entries]
