@@ -80,7 +80,7 @@ def test_rolled_back_at_once(agent: Agent) -> None:
 def test_nobody_confirms_and_the_node_rolls_back_by_itself(agent: Agent) -> None:
     old = old_state(agent)
     documents = agent.files()
-    agent.armed(timeout=8)
+    agent.armed(timeout=30)
     new_state(agent)
     for family in ("ipv4", "ipv6"):
         agent.node.iptables("-A", "FORWARD", "-p", "tcp", "--dport", "4", "-j", "DROP", family=family)

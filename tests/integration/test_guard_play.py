@@ -72,7 +72,7 @@ def test_a_guard_outlives_the_run_that_armed_it_and_is_confirmed_by_the_next(nft
 def test_a_controller_that_is_gone_does_not_keep_the_node_from_rolling_back(nft_agent: Agent, tmp_path: Path) -> None:
     before = nft_agent.node.saves()
     state_dir = {"state_dir": str(nft_agent.folder)}
-    tasks = [task("commit_guard", state="armed", run_id="run-1", timeout=8, **state_dir),
+    tasks = [task("commit_guard", state="armed", run_id="run-1", timeout=25, **state_dir),
              task("kube_nat_chains", node_name="node-1", guard="run-1", remember=True, **CLUSTER, **state_dir)]
     assert changes(play(nft_agent.node, tmp_path, tasks)) == 2
     assert nft_agent.node.saves() != before

@@ -89,7 +89,7 @@ class Agent:
                     found.append(int(entry.name))
         return found
 
-    def wait_until_disarmed(self, seconds: float = 20) -> None:
+    def wait_until_disarmed(self, seconds: float = 60) -> None:
         """Until no guard is armed and no process waits any more."""
         end = time.monotonic() + seconds
         while (self.folder / "guard/armed.json").exists() or self.waiting():
