@@ -19,6 +19,8 @@ export PYTHON VENV
 export PATH := $(VENV)/bin:$(PATH):/usr/local/sbin:/usr/sbin:/sbin
 # a symlink in there makes this checkout the collection metal.nodenet, wherever it is
 export ANSIBLE_COLLECTIONS_PATH := $(VENV)/collections
+# molecule keeps its state there, by the name of the checkout's folder: of two checkouts, each needs its own
+export ANSIBLE_HOME := $(TOP)/.ansible
 # Ansible refuses to run in a locale that is not UTF-8, and a minimal system has none set
 export LC_ALL := C.UTF-8
 

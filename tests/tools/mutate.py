@@ -33,7 +33,8 @@ def molecule(command: str, scenario: str, checkout: Path) -> int:
     paths = f"{checkout.parents[2]}:{os.environ['ANSIBLE_COLLECTIONS_PATH']}"
     done = subprocess.run(["molecule", command, "--scenario-name", scenario], cwd=checkout, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-                          env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": paths, "ANSIBLE_NOCOLOR": "1"})
+                          env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": paths,
+                               "ANSIBLE_HOME": str(checkout / ".ansible"), "ANSIBLE_NOCOLOR": "1"})
     (checkout.parents[2] / "last.log").write_text(done.stdout)
     return done.returncode
 
