@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -151,6 +152,16 @@ def test_a_failed_probe_rolls_back_at_once_and_stops_the_run(fleet: Fleet) -> No
     assert "node2" not in run.stdout.partition("PLAY [Apply]")[2].partition("PLAY RECAP")[0]
     # Nothing is armed any more.
     fleet.playbook("apply").ok()
+
+
+def test_in_one_batch_each_node_stands_by_itself_and_the_next_batch_is_not_begun(fleet: Fleet) -> None:
+    (fleet.folder / "probe.yml").write_text(yaml.safe_dump([{
+        "name": "Fail on the first", "ansible.builtin.assert": {"that": "inventory_hostname != 'node1'"}}]))
+    fleet.playbook("apply", nodenet_serial=[2], nodenet_probe_tasks="probe.yml").failed(
+        "node1: Fail on the first", "The node was rolled back.")
+    assert ":KUBE-" not in fleet.nodes["node1"].save("ipv4")
+    assert ":KUBE-SVC-" in fleet.nodes["node2"].save("ipv4")
+    assert json.loads(agent(fleet, "node2", "status").stdout)["guard"] is None
 
 
 def test_probes_from_node_and_controller_and_tasks_of_the_user(fleet: Fleet) -> None:

@@ -47,7 +47,8 @@ def summary(fleet: Fleet) -> str:
     parts = [f"{len(fleet.changed_hosts)} to change", f"{equal} as they should be"]
     if fleet.failed:
         parts.append(f"{len(fleet.failed)} failed")
-    return f"{equal + len(fleet.changed_hosts) + len(fleet.failed)} nodes: {', '.join(parts)}"
+    total = equal + len(fleet.changed_hosts) + len(fleet.failed)
+    return f"{total} node{'' if total == 1 else 's'}: {', '.join(parts)}"
 
 
 def named(module: ModulePlan) -> Iterator[str]:
