@@ -6,9 +6,9 @@
     rules.py compare NAME        show what differs now; the exit code is 1 if anything does
     rules.py foreign NAME        as compare, but what is kube-proxy's and Calico's is left out of both
 
-The state is both families, both backends, and all sets, as text that is equal where the state is. Two commands judge a
-run that said that it changed something, or nothing; they need "before", the state before the first run, and "last",
-which is that of the run before:
+The state is both families, both backends, all sets, and all tables of nft's own, as text that is equal where the state
+is. Two commands judge a run that said that it changed something, or nothing; they need "before", the state before the
+first run, and "last", which is that of the run before:
 
     rules.py predicted changed|unchanged    check mode: nothing was written; a change is predicted only the first time
     rules.py applied changed|unchanged      something changed if that was said, and only then; becomes "last"
@@ -29,6 +29,7 @@ KEPT = Path("/var/lib/nodenet-rules")
 SHOWN = 200
 #: What the kernel chooses for a set, and counters.
 CHANGING = re.compile(r" (?:hashsize \d+|bucketsize \d+|initval 0x[0-9a-f]+)|\[\d+:\d+\]")
+IPTABLES = ("filter", "nat", "mangle", "raw", "security")
 OURS = re.compile(r"(?::|-A )(?:KUBE-|cali-)| -[jg] (?:KUBE-|cali-)[A-Za-z0-9-]+$|(?:create|add) cali[46]0")
 TABLE = re.compile(r"(?ms)^\*.*?^COMMIT\n")
 TOOL_OF_NOTHING = re.compile(r"[a-z0-9]+tables-[a-z]+-save\n\*\w+\n(?::[A-Z]+ ACCEPT \n)*COMMIT\n")
@@ -54,13 +55,22 @@ def tables() -> list[tuple[str, str]]:
     return found
 
 
+def native_tables() -> list[str]:
+    """What nft shows of tables that no iptables has made."""
+    if shutil.which("nft") is None:
+        return []
+    names = [line.split()[1:3] for line in printed("nft", "list", "tables")]
+    native = sorted(name for name in names if not (name[0] in ("ip", "ip6") and name[1] in IPTABLES))
+    return [line + "\n" for name in native for line in printed("nft", "--stateless", "list", "table", *name)]
+
+
 def state() -> str:
     parts = []
     for tool, table in tables():
         text = EMPTY_TABLE.sub("", "\n".join(printed(tool, *(["-t", table] if table else []))) + "\n")
         # tables have no order among each other
         parts += [f"{tool}\n{one}" for one in sorted(TABLE.findall(text))]
-    return "".join(parts) + "".join(line + "\n" for line in sorted(printed("ipset", "save")))
+    return "".join([*parts, *native_tables(), *(line + "\n" for line in sorted(printed("ipset", "save")))])
 
 
 def foreign(text: str) -> str:

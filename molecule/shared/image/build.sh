@@ -2,14 +2,16 @@
 # Makes the image of the nodes unless it is there. Prints two lines: its name, and the containers.conf that the engine
 # needs, which is empty where its own settings will do.
 #
-#   build.sh RELEASE            bullseye, bookworm, trixie
+#   build.sh RELEASE [LIST]     RELEASE: bullseye, bookworm, trixie
+#                               LIST: a file of packages that only some scenario needs, for an image on top of that
 #
 #   NODENET_IMAGE_SOURCE        registry (default): docker.io/library/debian, or NODENET_BASE_IMAGE
 #                               debootstrap: made here of Debian packages, where there is no registry
 #   NODENET_DEBIAN_MIRROR       where debootstrap takes packages from (default: http://deb.debian.org/debian)
 set -euo pipefail
 
-release=${1:?usage: build.sh RELEASE}
+release=${1:?usage: build.sh RELEASE [LIST]}
+list=${2:-}
 source=${NODENET_IMAGE_SOURCE:-registry}
 here=$(cd "$(dirname "$0")" && pwd -P)
 packages=$(tr '\n' ' ' <"$here/packages")
@@ -31,11 +33,16 @@ choose_engine() {
     fi
 }
 
+# on_top_of IMAGE PACKAGES NEW
+on_top_of() {
+    podman build --quiet --network host --build-arg "BASE=$1" --build-arg "PACKAGES=$2" --tag "$3" "$here" >/dev/null
+}
+
 from_registry() {
     podman image exists "$base" || podman pull --quiet "$base" >/dev/null ||
         die "there is no $base: without a registry, set NODENET_IMAGE_SOURCE=debootstrap"
     choose_engine "$base"
-    podman build --quiet --network host --build-arg "BASE=$base" --build-arg "PACKAGES=$packages" --tag "$image" "$here" >/dev/null
+    on_top_of "$base" "$packages" "$image"
 }
 
 from_packages() {
@@ -64,4 +71,9 @@ if ! podman image exists "$image"; then
     esac
 fi
 [ -n "${CONTAINERS_CONF:-}" ] || choose_engine "$image"
+if [ -n "$list" ]; then
+    more=$image-$(sha256sum <"$list" | cut -c1-6)
+    podman image exists "$more" || on_top_of "$image" "$(tr '\n' ' ' <"$list")" "$more"
+    image=$more
+fi
 printf '%s\n%s\n' "$image" "${CONTAINERS_CONF:-}"
