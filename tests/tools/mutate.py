@@ -4,7 +4,8 @@
     mutate.py [WORD ...]      those whose description or scenario has one of these words; all if there is none
 
 molecule/mutations.yml has the mutations. The containers of a scenario stay for all of its mutations: what one left is
-put right by the next converge. Prints which step noticed. The exit code is 1 if a mutation went by unnoticed.
+put right by the next converge. Prints the rows of the table in docs/testing.md: which step noticed. The exit code is 1
+if a mutation went by unnoticed.
 Called by the Makefile, which sets the environment.
 """
 
@@ -48,8 +49,8 @@ def try_one(mutation: Mutation, checkout: Path) -> bool:
     file = checkout / mutation["file"]
     text = file.read_text()
     if text.count(mutation["old"]) != 1:
-        print(f"STALE     {mutation['what']}: its text occurs {text.count(mutation['old'])} times in "
-              f"{mutation['file']}", flush=True)
+        print(f"| {mutation['what']} | {mutation['scenario']} | STALE: its text occurs {text.count(mutation['old'])} "
+              f"times in {mutation['file']} | |", flush=True)
         return False
     started = time.monotonic()
     file.write_text(text.replace(mutation["old"], mutation["new"]))
@@ -57,8 +58,7 @@ def try_one(mutation: Mutation, checkout: Path) -> bool:
         step = noticed(mutation["scenario"], checkout)
     finally:
         file.write_text(text)
-    told = f"by {step}" if step else "BY NOBODY"
-    print(f"noticed {told:<14} {time.monotonic() - started:4.0f} s  {mutation['scenario']}: {mutation['what']}",
+    print(f"| {mutation['what']} | {mutation['scenario']} | {step or 'NOBODY'} | {time.monotonic() - started:.0f} |",
           flush=True)
     return step is not None
 
@@ -92,6 +92,7 @@ def main() -> None:
     chosen = [one for one in everything if not words or any(word in one["what"] + one["scenario"] for word in words)]
     if not chosen:
         sys.exit("no mutation has any of these words")
+    print("| what is broken | scenario | noticed by | seconds |\n|---|---|---|---|", flush=True)
     by_scenario = sorted(chosen, key=lambda one: one["scenario"])
     with tempfile.TemporaryDirectory(prefix="nodenet-mutations-") as directory:
         checkout = copy_of_checkout(directory)
