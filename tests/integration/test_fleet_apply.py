@@ -124,6 +124,16 @@ def test_a_plan_whose_input_has_changed_is_refused_before_any_node(fleet: Fleet)
     assert fleet.saves() == before
 
 
+def test_with_the_planned_input_what_was_reviewed_is_what_happens(fleet: Fleet) -> None:
+    fleet.playbook("plan").ok()
+    fleet.write("cluster.json", cluster(["10.244.1.5", "10.244.2.6"], services=2))
+    fleet.playbook("apply", **PLAN, nodenet_planned_input=True).ok()
+    for one in fleet.nodes.values():
+        rules = one.save("ipv4")
+        assert "10.244.1.5" in rules
+        assert "10.244.2.6" not in rules
+
+
 def test_a_plan_of_another_state_of_one_node_is_refused_before_any_node(fleet: Fleet) -> None:
     fleet.role("kube_nat", kube_nat_cluster=str(fleet.folder / "cluster.json")).ok()
     fleet.write("cluster.json", cluster(["10.244.1.5"], services=2))
