@@ -186,6 +186,15 @@ def test_probes_from_node_and_controller_and_tasks_of_the_user(fleet: Fleet) -> 
     assert (fleet.folder / "called-node1").exists()
 
 
+def test_in_check_mode_nothing_is_armed_written_or_probed(fleet: Fleet) -> None:
+    before = fleet.saves()
+    probe = {"name": "never", "command": ["false"], "retries": 1, "delay": 0}
+    run = fleet.playbook("apply", "--check", nodenet_probes=[probe]).ok()
+    assert run.changed("node1") and run.changed("node2")
+    assert fleet.saves() == before
+    assert not (fleet.state_dir("node1") / "guard").exists()
+
+
 def test_without_commit_confirm_no_guard_is_armed(fleet: Fleet) -> None:
     fleet.playbook("apply", nodenet_commit_confirm=False).ok()
     assert "KUBE-SVC-" in fleet.nodes["node2"].save("ipv4")
