@@ -95,7 +95,11 @@ class Node:
 
     def module(self, check: bool = False, module: ModuleType = kube_nat_chains,
                environment: Mapping[str, str] | None = None, user: int = 0, **arguments: Any) -> Result:
-        """Run a module here and return its result, failed or not."""
+        """Run a module here and return its result, failed or not.
+
+        What a node keeps by default would be this machine's: unless told where, a test node keeps nothing.
+        """
+        arguments.setdefault("state_dir", f"/nonexistent/{self.name}")
         code, output = self._fork(lambda: _run_module(module, check, arguments), environment, user)
         assert output.strip(), f"the module said nothing (exit {code})"
         result: Result = json.loads(output.strip().splitlines()[-1])
