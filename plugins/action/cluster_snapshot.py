@@ -98,7 +98,7 @@ class ActionModule(ActionBase):
         written = folder.write(pack(source, reduced))
         if not self._task.check_mode:
             folder.accept(services, written.sha256)
-        return {"changed": written.new, "path": written.path, "sha256": written.sha256,
+        return {"changed": written.new, "source": source, "path": written.path, "sha256": written.sha256,
                 "counts": dict(Counter(item["kind"] for item in reduced)), "services": len(services),
                 "lost_services": {"count": len(lost), "names": lost[:10]}, "overlaps": found}
 

@@ -185,6 +185,11 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+source:
+  description: What was read, the path of a file or the address of an API server.
+  returned: success
+  type: str
+  sample: /srv/fleet/cluster.yml
 path:
   description: The snapshot on the controller.
   returned: success

@@ -75,8 +75,9 @@ def test_a_snapshot_goes_to_the_nodes_as_it_is(nodes: dict[str, Node], tmp_path:
     assert found["counts"] == {"Service": 3, "EndpointSlice": 1, "IPPool": 1}
     assert (found["services"], found["lost_services"]) == (3, {"count": 0, "names": []})
     assert "hidden" not in gzip.decompress(path.read_bytes()).decode()
-    assert set(found) <= {"changed", "path", "sha256", "counts", "services", "lost_services", "overlaps", "failed",
-                          "warnings", "exception", "deprecations"}
+    assert found["source"] == str(tmp_path / "cluster")
+    assert set(found) <= {"changed", "source", "path", "sha256", "counts", "services", "lost_services", "overlaps",
+                          "failed", "warnings", "exception", "deprecations"}
 
 
 REFUSED = {
