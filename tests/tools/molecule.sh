@@ -19,7 +19,9 @@ export MOLECULE_COMMAND_BORDERS=false
 
 if [ $# = 0 ]; then
     for file in molecule/*/molecule.yml; do
-        set -- "$@" "$(basename "$(dirname "$file")")"
+        scenario=$(basename "$(dirname "$file")")
+        # it is another name for one of the others
+        [ "$scenario" = default ] || set -- "$@" "$scenario"
     done
 fi
 if [ "$(id -u)" != 0 ]; then
