@@ -90,7 +90,10 @@ from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import (
     StateError,
 )
 from ansible_collections.metal.nodenet.plugins.module_utils.node.lock import locked  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.node.timer import remove_boot_unit  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.node.timer import (  # noqa: E402
+    forget_boot_unit,
+    remove_boot_unit,
+)
 
 
 def main() -> None:
@@ -134,6 +137,7 @@ def _absent(module: AnsibleModule, state: StateDir) -> None:
                 raise StateError("a guard has been armed just now. Confirm that run or roll it back first")
             remove_boot_unit(state)
             strange = install.remove_all(state)
+        forget_boot_unit()
         if strange:
             module.warn(f"{state.path} stays, for somebody else's files are in it: {', '.join(strange[:5])}")
     module.exit_json(changed=True)

@@ -74,6 +74,13 @@ def stop(state: StateDir, which: str, run_id: str) -> None:
     remove_boot_unit(state)
 
 
+def forget_boot_unit() -> None:
+    """Have systemd forget the boot unit, which it has read where the node was restarted while it was armed."""
+    if kind() == SYSTEMD:
+        with contextlib.suppress(ToolError):
+            run_tool([find_tool("systemctl") or "systemctl", "daemon-reload"])
+
+
 def _unit(run_id: str) -> str:
     return f"nodenet-guard-{run_id}"
 
