@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.release import __version__ as ansible_version
 from ansible.utils.display import Display
+from ansible_collections.metal.nodenet.plugins.plugin_utils.files import write_private
 from ansible_collections.metal.nodenet.plugins.plugin_utils.report.fleet import ReportError, read_fleet
 from ansible_collections.metal.nodenet.plugins.plugin_utils.report.texts import data, groups, page, summary, table
 
@@ -66,8 +65,8 @@ class ActionModule(ActionBase):
                  "snapshot": snapshot["sha256"] or "none",
                  "versions": ", ".join(f"{name} {version}" for name, version in versions.items())}
         plan = {"plan_format": FORMAT, "created": created, "snapshot": snapshot, "versions": versions}
-        _write_file(folder / "plan.json", json.dumps(data(fleet, plan), indent=1) + "\n")
-        _write_file(folder / "plan.md", page(fleet, about))
+        write_private(str(folder / "plan.json"), (json.dumps(data(fleet, plan), indent=1) + "\n").encode())
+        write_private(str(folder / "plan.md"), page(fleet, about).encode())
         return {"plan_json": str(folder / "plan.json"), "plan_md": str(folder / "plan.md")}
 
 
@@ -78,15 +77,3 @@ def _collection_version() -> str:
         return str(json.loads((top / "MANIFEST.json").read_text())["collection_info"]["version"])
     except OSError:
         return str(yaml.safe_load((top / "galaxy.yml").read_text())["version"])
-
-
-def _write_file(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
