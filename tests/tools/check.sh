@@ -54,9 +54,10 @@ playbook_lint() {
     ansible-lint --nocolor
 }
 
-role_docs() {
-    # the tables of variables in the roles' pages
+generated_docs() {
+    # the tables of variables in the roles' pages, and the pages of modules and other plugins
     python tests/tools/role_docs.py --check
+    python tests/tools/plugin_docs.py --check
 }
 
 build() {
@@ -104,8 +105,8 @@ lint_sections() {
     yamllint --strict .
     section 'ansible-lint: playbooks, roles and metadata, profile "production"'
     playbook_lint
-    section "role_docs.py: the tables in the READMEs of the roles are up to date"
-    role_docs
+    section 'role_docs.py, plugin_docs.py: the generated pages are up to date'
+    generated_docs
     section 'ansible-galaxy: the collection builds'
     build
     section 'ansible-doc: every plugin has a page'
