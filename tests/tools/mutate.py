@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Breaks a copy of this checkout, one mutation after the other, and sees whether the scenarios notice.
 
-    mutate.py [WORD ...]      those whose description or scenario has one of these words; all if there is none
+    mutate.py [WORD ...]      those of a scenario of that name, or with that text in their description; all if there is none
 
 molecule/mutations.yml has the mutations. The containers of a scenario stay for all of its mutations: what one left is
 put right by the next converge. Prints the rows of the table in docs/testing.md: which step noticed. The exit code is 1
@@ -89,9 +89,10 @@ def copy_of_checkout(directory: str) -> Path:
 def main() -> None:
     everything: list[Mutation] = yaml.safe_load((TOP / "molecule/mutations.yml").read_text())
     words = sys.argv[1:]
-    chosen = [one for one in everything if not words or any(word in one["what"] + one["scenario"] for word in words)]
+    chosen = [one for one in everything
+              if not words or any(word == one["scenario"] or word in one["what"] for word in words)]
     if not chosen:
-        sys.exit("no mutation has any of these words")
+        sys.exit("no mutation is of such a scenario or has such a text")
     print("| what is broken | scenario | noticed by | seconds |\n|---|---|---|---|", flush=True)
     by_scenario = sorted(chosen, key=lambda one: one["scenario"])
     with tempfile.TemporaryDirectory(prefix="nodenet-mutations-") as directory:
