@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What differs between the versions of kube-proxy, as data.
 
-A layout is named after the version whose rules it gives; the versions between two layouts differ from the older one
-in nothing that is written here.
+A layout is named after the version whose rules it gives. A version between two layouts has some of either:
+``docs/compatibility.md``.
 """
 
 from __future__ import annotations
