@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter import backend
 from support.builders import endpoint_slice, service
-from support.node import Node
+from support.node import LOCK, Node
 from support.shims import Shims
 
 CLUSTER = {"services": [service()], "endpoint_slices": [endpoint_slice("10.244.1.5", "10.244.2.5")]}
@@ -38,7 +38,7 @@ def test_f005_the_backend_that_carries_chains_is_used(kube_node: Node, chain: st
 
 def test_f005_a_mix_is_refused_and_says_what_was_seen(nft_node: Node) -> None:
     nft_node.load("ipv4", CHAIN.format("KUBE-SERVICES"))
-    nft_node.exec("iptables-legacy-restore", "--noflush", text=CHAIN.format("KUBE-NODEPORTS"))
+    nft_node.exec("iptables-legacy-restore", *LOCK, "--noflush", text=CHAIN.format("KUBE-NODEPORTS"))
     before = nft_node.saves()
     result = nft_node.module(**CLUSTER)
     assert result["failed"]
@@ -57,7 +57,7 @@ def test_f005_asking_for_the_other_backend_is_refused(nft_node: Node) -> None:
 
 def test_removal_cleans_a_mix(nft_node: Node) -> None:
     nft_node.four_ways(**CLUSTER)
-    nft_node.exec("iptables-legacy-restore", "--noflush", text=CHAIN.format("KUBE-NODEPORTS"))
+    nft_node.exec("iptables-legacy-restore", *LOCK, "--noflush", text=CHAIN.format("KUBE-NODEPORTS"))
     assert nft_node.module(state="absent")["changed"]
     assert "KUBE-" not in nft_node.save("ipv4") + nft_node.exec("iptables-legacy-save")
 

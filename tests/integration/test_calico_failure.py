@@ -14,14 +14,14 @@ import pytest
 from ansible_collections.metal.nodenet.plugins.modules import calico_masq
 from support.calico import MASQ, MODULES, changed, everything, four_ways, sets, settle
 from support.felix import load_felix
-from support.node import Node, Result
+from support.node import LOCK, Node, Result
 from support.programs import running
 from support.shims import Shims
 
 LARGER: dict[str, Any] = {"pools": [{"cidr": f"10.{number}.0.0/16", "masquerade": True} for number in range(1, 6)]}
 #: With rules that change, too, in both families.
 ALL_LARGER: dict[str, Any] = {"pools": [*LARGER["pools"], {"cidr": "2001:db8:5::/64", "masquerade": True}],
-              "nat_port_range": "1024:65535"}
+                              "nat_port_range": "1024:65535"}
 MASQ_SET = "cali40masq-ipam-pools"
 
 
@@ -185,8 +185,8 @@ def test_state_in_two_backends_is_refused_and_removed_from_both(nft_node: Node) 
     """F005 for these modules."""
     settle(nft_node)
     load_felix(nft_node)
-    nft_node.exec("iptables-legacy-restore", text="*nat\n:cali-fip-dnat - [0:0]\n-A PREROUTING -j cali-fip-dnat\n"
-                                                  "COMMIT\n")
+    nft_node.exec("iptables-legacy-restore", *LOCK,
+                  text="*nat\n:cali-fip-dnat - [0:0]\n-A PREROUTING -j cali-fip-dnat\nCOMMIT\n")
     for module in MODULES:
         refused = nft_node.module(module=module, **MODULES[module])
         assert refused["failed"], module

@@ -114,7 +114,7 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
 
 @pytest.mark.parametrize(("arguments", "words"), REFUSED, ids=[" ".join(words)[:40] for _arguments, words in REFUSED])
 def test_bad_input_is_refused_by_name_before_anything_is_touched(nft_node: Node, arguments: dict[str, Any],
-                                                                words: list[str]) -> None:
+                                                                 words: list[str]) -> None:
     run(nft_node, "10.96.0.0/12")
     before = everything(nft_node)
     result = nft_node.module(module=service_loop_block, **arguments)

@@ -180,7 +180,7 @@ def loop(kube_node: Node) -> Iterator[Loop]:
 
 @pytest.mark.parametrize("family", ["ipv4", "ipv6"])
 def test_a_packet_to_a_service_that_nobody_serves_goes_round_and_with_the_module_does_not(loop: Loop,
-                                                                                        family: str) -> None:
+                                                                                          family: str) -> None:
     assert loop.ask(family) is None
     before = loop.arrived(family)
     assert before > 20, "one packet must go round until its time to live ends"

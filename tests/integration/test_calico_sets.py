@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from ansible_collections.metal.nodenet.plugins.modules import calico_host_ips, calico_masq, service_loop_block
 from support.calico import MASQ, changed, everything, four_ways, members, sets, settle, shown
-from support.node import Node, Result
+from support.node import LOCK, Node, Result
 from support.shims import Shims
 
 MASQ_SET = "cali40masq-ipam-pools"
@@ -59,8 +59,8 @@ def test_f048_spellings_of_one_ipv6_network_are_one_member(kube_node: Node) -> N
 def test_f084_a_set_of_another_type_is_refused_while_a_rule_names_it(kube_node: Node, family: str) -> None:
     kube_node.exec("ipset", "create", MASQ_SET, "hash:ip", "family", family)
     tool = kube_node.tool("ipv4" if family == "inet" else "ipv6")
-    kube_node.exec(tool, "-N", "MINE")
-    kube_node.exec(tool, "-A", "MINE", "-m", "set", "--match-set", MASQ_SET, "src", "-j", "RETURN")
+    kube_node.exec(tool, *LOCK, "-N", "MINE")
+    kube_node.exec(tool, *LOCK, "-A", "MINE", "-m", "set", "--match-set", MASQ_SET, "src", "-j", "RETURN")
     before = everything(kube_node)
     for check in (True, False):
         result = kube_node.module(check=check, module=calico_masq, **MASQ, backend=kube_node.backend)
@@ -73,7 +73,7 @@ def test_f084_a_set_of_another_type_is_refused_while_a_rule_names_it(kube_node: 
 
 @pytest.mark.parametrize(("kind", "family"), [("hash:ip", "inet"), ("hash:net", "inet6"), ("list:set", "")])
 def test_f084_a_set_of_another_type_is_replaced_where_nothing_names_it(kube_node: Node, kind: str,
-                                                                      family: str) -> None:
+                                                                       family: str) -> None:
     kube_node.exec("ipset", "create", MASQ_SET, kind, *(["family", family] if family else []))
     result = four_ways(kube_node, calico_masq, **MASQ, backend=kube_node.backend)
     assert f"-create {MASQ_SET} {kind} maxelem" in "\n".join(shown(result, "ipv4 sets"))
@@ -268,7 +268,7 @@ def test_f090_a_member_stays_while_any_source_has_it_and_nothing_is_called(kube_
 
 @pytest.mark.parametrize("everything_there_is", ["0.0.0.0/0", "::/0", "203.0.113.0/0"])
 def test_f046_a_network_of_every_address_is_refused_before_ipset_is_called(kube_node: Node, shims: Shims,
-                                                                          everything_there_is: str) -> None:
+                                                                           everything_there_is: str) -> None:
     for arguments, option in ((pools("10.1.0.0/16", everything_there_is), "pools[1]"),
                               (hosts("192.0.2.10", everything_there_is), "hosts[1]")):
         result = recorded(kube_node, shims, **arguments, backend=kube_node.backend)

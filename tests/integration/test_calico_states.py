@@ -144,7 +144,7 @@ REFUSED: list[tuple[ModuleType, dict[str, Any], list[str]]] = [
 @pytest.mark.parametrize(("module", "arguments", "words"), REFUSED,
                          ids=[f"{short(module)} {words[0]}" for module, _arguments, words in REFUSED])
 def test_bad_input_is_refused_by_name_before_anything_is_touched(nft_node: Node, module: ModuleType,
-                                                                arguments: dict[str, Any], words: list[str]) -> None:
+                                                                 arguments: dict[str, Any], words: list[str]) -> None:
     settle(nft_node)
     apply(nft_node)
     before = everything(nft_node)

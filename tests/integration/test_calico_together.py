@@ -96,7 +96,7 @@ def own_chain(module: ModuleType) -> str:
 
 @pytest.mark.parametrize("insert_mode", ["insert", "append"])
 def test_f020_f029_f041_foreign_rules_are_the_same_after_apply_change_and_removal(kube_node: Node,
-                                                                                 insert_mode: str) -> None:
+                                                                                  insert_mode: str) -> None:
     before = foreign.load_foreign(kube_node)
     changed: dict[ModuleType, dict[str, Any]] = {
         calico_masq: {"pools": [{"cidr": "10.9.0.0/16", "masquerade": True}], "nat_port_range": "1024:65535"},

@@ -80,7 +80,7 @@ def test_a_refusal_of_ipv6_takes_ipv4_back_too(kube_node: Node, monkeypatch: pyt
 
 
 def test_f022_a_chain_that_vanished_between_read_and_write_is_seen_by_a_second_look(kube_node: Node,
-                                                                                   shims: Shims) -> None:
+                                                                                    shims: Shims) -> None:
     """The update leads to KUBE-SVC of the old service without writing it: it was there when the node was read."""
     kube_node.four_ways(**CLUSTER, backend=kube_node.backend)
     svc = named("SVC")

@@ -9,7 +9,7 @@ import re
 
 import pytest
 from support.builders import endpoint_slice, named, service
-from support.node import Node
+from support.node import LOCK, Node
 
 SVC = named("SVC")
 THREE = {"services": [service()], "endpoint_slices": [endpoint_slice("10.244.1.5", "10.244.2.5", "10.244.3.5")]}
@@ -55,7 +55,7 @@ def test_f016_counters_are_no_difference(kube_node: Node) -> None:
     kube_node.four_ways(**THREE, backend=kube_node.backend)
     dump = kube_node.exec(kube_node.tool("ipv4", "-save"), "-c")
     counted = re.sub(r"\[\d+:\d+\]", "[7:700]", dump)
-    kube_node.exec(kube_node.tool("ipv4", "-restore"), "--counters", text=counted)
+    kube_node.exec(kube_node.tool("ipv4", "-restore"), *LOCK, "--counters", text=counted)
     assert "[7:700] -A KUBE-SERVICES" in kube_node.exec(kube_node.tool("ipv4", "-save"), "-c")
     assert not kube_node.module(check=True, **THREE)["changed"]
 

@@ -14,7 +14,8 @@ from collections.abc import Iterator
 
 import pytest
 
-BLUE, GREEN = "nodenet-test-blue", "nodenet-test-green"
+# with the process's number, for tests of other processes run at the same time
+BLUE, GREEN, LEFT = (f"nodenet-test-{name}-{os.getpid()}" for name in ("blue", "green", "left"))
 
 
 def run(*argv: str) -> subprocess.CompletedProcess[str]:
@@ -62,7 +63,7 @@ def test_ping(pipelining: str) -> None:
 
 
 @pytest.mark.usefixtures("namespaces")
-@pytest.mark.parametrize(("host", "own"), [(BLUE, "to-green"), (GREEN, "to-blue")])
+@pytest.mark.parametrize(("host", "own"), [(BLUE, "to-green"), (GREEN, "to-blue")], ids=["blue", "green"])
 def test_a_host_has_the_interfaces_of_its_namespace_and_no_others(host: str, own: str) -> None:
     shown = command(host, "ip -json link").split(">>\n", 1)[1]
     assert sorted(link["ifname"] for link in json.loads(shown)) == ["lo", own]
@@ -129,7 +130,7 @@ def test_a_namespace_that_does_not_exist_is_unreachable() -> None:
 
 def test_what_is_left_of_a_namespace_is_unreachable() -> None:
     """A file under /run/netns that is no namespace: what a reboot of a container may leave."""
-    left = pathlib.Path("/run/netns/nodenet-test-left")
+    left = pathlib.Path("/run/netns", LEFT)
     left.parent.mkdir(exist_ok=True)
     left.touch()
     try:
@@ -137,7 +138,7 @@ def test_what_is_left_of_a_namespace_is_unreachable() -> None:
     finally:
         left.unlink()
     assert "UNREACHABLE" in done.stdout
-    assert "Cannot enter the network namespace 'nodenet-test-left'" in done.stdout
+    assert f"Cannot enter the network namespace '{LEFT}'" in done.stdout
 
 
 @pytest.mark.parametrize("name", ["../net", "-all", "a b", "a;id"])

@@ -57,11 +57,11 @@ def test_the_third_run_renders_nothing_and_says_the_same(kube_node: Node, folder
 
 
 def _flush(node: Node) -> None:
-    node.exec(node.tool("ipv4"), "-t", "nat", "-F", "KUBE-SERVICES")
+    node.iptables("-t", "nat", "-F", "KUBE-SERVICES")
 
 
 def _foreign(node: Node) -> None:
-    node.exec(node.tool("ipv6"), "-t", "filter", "-A", "INPUT", "-s", "2001:db8::5", "-j", "ACCEPT")
+    node.iptables("-t", "filter", "-A", "INPUT", "-s", "2001:db8::5", "-j", "ACCEPT", family="ipv6")
 
 
 def _address(node: Node) -> None:

@@ -96,7 +96,7 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
 
 @pytest.mark.parametrize(("arguments", "words"), REFUSED, ids=[" ".join(words)[:40] for _arguments, words in REFUSED])
 def test_bad_input_is_refused_by_name_before_anything_is_touched(nft_node: Node, arguments: dict[str, Any],
-                                                                words: list[str]) -> None:
+                                                                 words: list[str]) -> None:
     nft_node.module(**CLUSTER)
     before = nft_node.saves()
     result = nft_node.module(**arguments)

@@ -62,7 +62,7 @@ def test_a_second_run_sends_nothing(nft_node: Node, tmp_path: Path) -> None:
 
 
 def test_the_same_objects_in_another_order_and_with_other_noise_are_not_sent_again(nft_node: Node,
-                                                                                  tmp_path: Path) -> None:
+                                                                                   tmp_path: Path) -> None:
     write_cluster(tmp_path)
     changed(run(tmp_path, {"node-1": nft_node}))
     document = json.loads((tmp_path / "cluster.json").read_text())

@@ -25,6 +25,8 @@ _CLONE_NEWNET = 0x40000000
 _COUNTERS = re.compile(r"\[\d+:\d+\]")
 _names = iter(range(1_000_000))
 _WARNING = "warning: "
+#: The legacy tools of all namespaces share one lock, and tests run next to each other: seconds to wait for it.
+LOCK = ("-w", "30")
 
 Result = dict[str, Any]
 
@@ -85,11 +87,11 @@ class Node:
 
     def load(self, family: str, text: str, flush: bool = False) -> None:
         """``iptables-restore``, without flushing unless told so."""
-        self.exec(self.tool(family, "-restore"), *([] if flush else ["--noflush"]), text=text)
+        self.exec(self.tool(family, "-restore"), *LOCK, *([] if flush else ["--noflush"]), text=text)
 
     def iptables(self, *words: str, family: str = "ipv4") -> str:
         """One plain iptables command."""
-        return self.exec(self.tool(family), "-w", "5", *words)
+        return self.exec(self.tool(family), *LOCK, *words)
 
     # --- the module ---
 

@@ -87,6 +87,18 @@ documentation() {
     done
 }
 
+reference_pages() {
+    # every page as the documentation site of Ansible would have it: schema, markup, and that what is referred to exists
+    antsibull-docs lint-collection-docs --plugin-docs --skip-rstcheck --validate-collection-refs=all \
+        --disallow-unknown-collection-refs --check-extra-docs-refs .
+    printf 'no fault in the pages\n'
+}
+
+changelog() {
+    antsibull-changelog lint
+    printf '%s fragments\n' "$(find changelogs/fragments -name '*.y*ml' | wc -l)"
+}
+
 demo() {
     need_root
     # YAML results read better than JSON, above all diffs and messages of several lines
@@ -111,6 +123,10 @@ lint_sections() {
     build
     section 'ansible-doc: every plugin has a page'
     documentation
+    section 'antsibull-docs: the pages of plugins and roles, strict'
+    reference_pages
+    section 'antsibull-changelog: the fragments'
+    changelog
 }
 
 case $what in

@@ -52,6 +52,9 @@ def main(arguments: list[str]) -> int:
 def _wrong_defaults(role: Path, options: dict[str, Any]) -> Iterator[str]:
     found = yaml.safe_load((role / "defaults/main.yml").read_text()) or {}
     documented = {name: option["default"] for name, option in options.items() if "default" in option}
+    # one that is taken from another variable is not of the option's type: its description says what it is
+    found = {name: value for name, value in found.items()
+             if name not in options or name in documented or "{{" not in str(value)}
     for name in sorted(found.keys() | documented.keys()):
         if name not in documented or name not in found or found[name] != documented[name]:
             yield (f"{role.name}: {name}: the default is {found.get(name, 'not set')!r} in defaults/main.yml and "

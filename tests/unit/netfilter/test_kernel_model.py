@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_format import parse
 from support.kernel_model import BUILT_IN, Kernel, ModelError, Unreliable, target
-from support.node import Node, node
+from support.node import LOCK, Node, node
 
 CHAINS = ("A", "B", "C", "D")
 MATCHES = ("", "-s 192.0.2.1/32 ", "-p udp -m udp --dport 53 ", '-m comment --comment "to -j D, it\\\'s \\"x\\"" ')
@@ -103,7 +103,7 @@ def test_model_does_what_the_tools_do(real: Node, seed: int) -> None:
             model.restore(text)
         except ModelError as error:
             refused = str(error)
-        code = real.status(real.tool("ipv4", "-restore"), "--noflush", text=text)
+        code = real.status(real.tool("ipv4", "-restore"), *LOCK, "--noflush", text=text)
         assert (code != 0) == bool(refused), f"exit {code}, model: {refused or 'accepts'}\n{text}"
         assert parse(real.save("ipv4")) == model.tables, text
 
@@ -134,7 +134,7 @@ def test_refused_block_leaves_its_table_and_keeps_the_tables_before_it(real: Nod
     text = "*nat\n:N - [0:0]\nCOMMIT\n" + text
     with pytest.raises(ModelError):
         model.restore(text)
-    assert real.status(real.tool("ipv4", "-restore"), "--noflush", text=text) != 0
+    assert real.status(real.tool("ipv4", "-restore"), *LOCK, "--noflush", text=text) != 0
     assert parse(real.save("ipv4")) == model.tables
     assert model.tables["filter"] == Kernel().tables["filter"]
     assert "N" in model.tables["nat"].chains
