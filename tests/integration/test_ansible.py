@@ -70,7 +70,7 @@ def as_typed_lists(objects: dict[str, Any]) -> bytes:
 @pytest.mark.parametrize("pack", [lambda data: data, gzip.compress], ids=["plain", "gzip"])
 @pytest.mark.parametrize("form", [as_json, as_yaml, as_documents, as_typed_lists])
 def test_every_form_of_a_cluster_file_gives_the_same_state(nft_node: Node, tmp_path: Path, form: Any,
-                                                          pack: Any) -> None:
+                                                           pack: Any) -> None:
     nft_node.module(services=[service()], endpoint_slices=[endpoint_slice("10.244.1.5", "10.244.2.5")],
                     node_name="node-1")
     (tmp_path / "cluster").write_bytes(pack(form(CLUSTER)))

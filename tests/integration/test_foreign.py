@@ -15,6 +15,7 @@ from support.shims import Shims
 
 CLUSTER = {"services": [service()], "endpoint_slices": [endpoint_slice("10.244.1.5", "10.244.2.5")]}
 
+
 @pytest.mark.parametrize("layout", ["1.24", "1.30", "1.36"])
 def test_f020_f029_f041_foreign_state_is_the_same_after_apply_change_and_removal(kube_node: Node, layout: str) -> None:
     before = load_foreign(kube_node)

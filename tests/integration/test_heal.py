@@ -42,8 +42,6 @@ def apply_all(agent: Agent, **options: Any) -> None:
         assert not result.get("failed"), result["msg"]
 
 
-
-
 def parts(dump: str) -> tuple[list[str], list[str]]:
     """Our lines of a dump, and the rules of others."""
     lines = [line for line in dump.splitlines() if line not in FOREIGN.splitlines()]

@@ -365,7 +365,7 @@ def _reject_target(options: list[Option], v4: bool) -> list[Option]:
 
 def _log_target(options: list[Option], _v4: bool) -> list[Option]:
     return [option for option in options if option[:1] + option[2:] not in (("--log-level", ("4",)),
-                                                                          ("--log-level", ("warning",)))]
+                                                                            ("--log-level", ("warning",)))]
 
 
 _TARGETS: dict[str, Callable[[list[Option], bool], list[Option]]] = {

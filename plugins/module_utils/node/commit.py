@@ -96,7 +96,7 @@ def rolled_back(params: Params, check_mode: bool, warn: Warn) -> Result:
         restored = [f"{step.item.target.handle.label} {table.table}" for step in steps for table in step.back.tables
                     if table] + [f"{step.item.target.handle.label} sets" for step in steps if step.sets] + stale
         result: Result = {"changed": bool(restored or found), "restored": restored, "guard": described(found),
-                  "diff": snapshot.difference(steps, params["diff_limit"])}
+                          "diff": snapshot.difference(steps, params["diff_limit"])}
         messages: list[str] = []
         if not check_mode:
             # Once begun, it goes on even if this run is killed.

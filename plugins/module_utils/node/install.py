@@ -83,8 +83,6 @@ def _clean(state: StateDir, newest: str) -> None:
         os.unlink(path)
 
 
-
-
 def remove_all(state: StateDir) -> list[str]:
     """Remove what the collection keeps, and nothing else; names of strange files that stay. Needs the lock."""
     for folder in (AGENT, CACHE, APPLIED, PENDING, GUARD, PREVIOUS):
