@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Breaks a copy of this checkout, one mutation after the other, and sees whether the scenarios notice.
 
-    mutate.py [WORD ...]      those of a scenario of that name, or with that text in their description; all if there is none
+    mutate.py [WORD ...]      those of a scenario of that name, or with that text in their description; all if none
 
 molecule/mutations.yml has the mutations. The containers of a scenario stay for all of its mutations: what one left is
 put right by the next converge. Prints the rows of the table in docs/testing.md: which step noticed. The exit code is 1
