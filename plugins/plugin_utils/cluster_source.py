@@ -39,17 +39,26 @@ class _Values:
             _TAG + "str": lambda node: node.value, _TAG + "null": lambda _node: None,
             _TAG + "int": loader.construct_yaml_int, _TAG + "float": loader.construct_yaml_float,
             _TAG + "bool": loader.construct_yaml_bool}
+        self._seen: set[int] = set()
 
     def of(self, node: Any) -> Any:
         """The value of a node."""
         if isinstance(node, yaml.MappingNode):
+            self._once(node)
             return self._mapping(node)
         if isinstance(node, yaml.SequenceNode):
+            self._once(node)
             return [self.of(each) for each in node.value]
         scalar = self._scalars.get(node.tag)
         if scalar is None:
             raise _problem(node, f"{node.tag} is nothing that JSON knows")
         return scalar(node)
+
+    def _once(self, node: Any) -> None:
+        """Refuse aliases: a few lines of them, one in the other, would stand for more than any memory holds."""
+        if id(node) in self._seen:
+            raise _problem(node, "an alias (*) stands for a mapping or a list, which JSON cannot say")
+        self._seen.add(id(node))
 
     def _mapping(self, node: Any) -> dict[str, Any]:
         value: dict[str, Any] = {}
@@ -68,11 +77,10 @@ def _problem(node: Any, text: str) -> Exception:
 
 def _documents(data: bytes) -> list[Any]:
     loader = _Loader(data)
-    values = _Values(loader)
     found = []
     try:
         while loader.check_node():
-            found.append(values.of(loader.get_node()))
+            found.append(_Values(loader).of(loader.get_node()))
     finally:
         loader.dispose()
     return [document for document in found if document is not None]

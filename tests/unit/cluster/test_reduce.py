@@ -127,6 +127,13 @@ def test_a_key_that_is_no_string_is_refused(tmp_path: Path) -> None:
         _as("kind: Service\nmetadata: {labels: {yes: x}}\n")(tmp_path)
 
 
+def test_aliases_that_stand_for_billions_are_refused_at_once(tmp_path: Path) -> None:
+    lines = ["kind: List", "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
+    lines += [f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]" for before, name in zip("abcdefghi", "bcdefghij")]
+    with pytest.raises(ClusterFileError, match="an alias"):
+        _as("\n".join([*lines, "items: []", ""]))(tmp_path)
+
+
 def test_yaml_that_holds_itself_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cluster.yml").write_text("kind: Service\nmetadata: {name: a, labels: &x {a: *x}}\n")
     with pytest.raises(ClusterFileError):
