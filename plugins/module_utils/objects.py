@@ -157,6 +157,12 @@ class Item(Fields):
         self.annotations = self.mapping(meta, "annotations", "metadata.annotations")
 
 
+def shown(text: object) -> str:
+    """A text out of an object that nothing has checked yet, for a message: control characters are escaped."""
+    plain = str(text)
+    return plain if plain.isprintable() else repr(plain)
+
+
 def flatten(option: str, raws: Iterable[object]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The mappings of a list and of the Lists in it, each with the place it stands at: ``pools[0].items[2]``.
 

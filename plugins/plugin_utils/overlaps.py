@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import netaddr
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import ClusterFileError
+from ansible_collections.metal.nodenet.plugins.module_utils.objects import shown
 
 POOL, SERVICES, POD_CIDR, HOSTS = "pool", "service CIDR", "pod CIDR", "node network"
 
@@ -109,4 +110,4 @@ def _texts(value: Any) -> list[str]:
 
 
 def _name(item: Mapping[str, Any]) -> str:
-    return str(_part(item, "metadata").get("name"))
+    return shown(_part(item, "metadata").get("name"))

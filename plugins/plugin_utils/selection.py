@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import ClusterFileError
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.shapes import SHAPES
+from ansible_collections.metal.nodenet.plugins.module_utils.objects import shown
 
 
 def select(items: list[Any], expressions: Mapping[str, str]) -> list[Any]:
@@ -54,4 +55,4 @@ def title(item: Mapping[str, Any]) -> str:
     meta = item.get("metadata")
     meta = meta if isinstance(meta, dict) else {}
     name = f"{meta['namespace']}/{meta.get('name')}" if meta.get("namespace") else meta.get("name")
-    return f"{item.get('kind')} {name}"
+    return shown(f"{item.get('kind')} {name}")

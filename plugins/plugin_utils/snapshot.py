@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import ClusterFileError
+from ansible_collections.metal.nodenet.plugins.module_utils.objects import shown
 from ansible_collections.metal.nodenet.plugins.plugin_utils.files import claimed_hash, sha256_of, write_private
 
 #: How many snapshots stay.
@@ -93,7 +94,7 @@ def check_loss(before: Collection[str], now: Collection[str], percent: int) -> l
     return lost
 
 
-def few(names: Collection[str], shown: int = 10) -> str:
+def few(names: Collection[str], most: int = 10) -> str:
     """Some of the names, for a message."""
-    more = f", … ({len(names) - shown} more)" if len(names) > shown else ""
-    return ", ".join(list(names)[:shown]) + more
+    more = f", … ({len(names) - most} more)" if len(names) > most else ""
+    return ", ".join(shown(name) for name in list(names)[:most]) + more

@@ -142,8 +142,8 @@ def test_yaml_that_holds_itself_is_refused(tmp_path: Path) -> None:
 
 def test_yaml_reads_as_pyyaml_does(tmp_path: Path) -> None:
     text = ("kind: Service\nmetadata: {name: a, labels: {x: 'yes', y: \"0x10\", z: 2026-01-01}}\n"
-            "spec: {i: [1, -2, 0o17, 0x10], f: [1.5, .inf], b: [yes, false], n: [~, null]}\nagain: {k: &s text, l: *s}\n"
-            "long: |-\n  two\n  lines\n")
+            "spec: {i: [1, -2, 0o17, 0x10], f: [1.5, .inf], b: [yes, false], n: [~, null]}\n"
+            "again: {k: &s text, l: *s}\nlong: |-\n  two\n  lines\n")
     expected = yaml.safe_load(text.replace("2026-01-01", "'2026-01-01'"))
     assert _as(text)(tmp_path) == [expected]
 

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 from ansible_collections.metal.nodenet.plugins.module_utils.calico import names as calico_names
 from ansible_collections.metal.nodenet.plugins.module_utils.kube import names as kube_names
+from ansible_collections.metal.nodenet.plugins.plugin_utils.api_source import KINDS
 
 _TOP = Path(__file__).parents[3]
 _DOCUMENTS = [path for pattern in ("*.md", "docs/**/*.md", "roles/*/README.md", "molecule/README.md",
@@ -116,3 +118,15 @@ def test_every_document_can_be_found() -> None:
     index = {link.partition("#")[0] for link in _link(_text(_TOP / "docs/README.md"))}
     missing = {str(path.relative_to(_TOP / "docs")) for path in (_TOP / "docs").rglob("*.md")} - index - {"README.md"}
     assert not missing, missing
+
+
+def test_the_rights_of_the_page_about_security_are_those_that_reading_takes() -> None:
+    text = _text(_TOP / "docs/security.md")
+    role = yaml.safe_load(text.partition("```yaml\n")[2].partition("```")[0])
+    given = {(group, resource) for rule in role["rules"] for group in rule["apiGroups"]
+             for resource in rule["resources"]}
+    paths = [path.split("/") for kind in KINDS.values() for path in kind.paths]
+    # /api/v1/RESOURCE, and /apis/GROUP/VERSION/RESOURCE
+    asked = {(path[2] if path[1] == "apis" else "", path[-1]) for path in paths}
+    assert given == asked
+    assert all(rule["verbs"] == ["list"] for rule in role["rules"])

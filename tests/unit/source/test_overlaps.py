@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import ClusterFileError
 from ansible_collections.metal.nodenet.plugins.plugin_utils.overlaps import POOL, Range, overlaps, ranges_of
+from ansible_collections.metal.nodenet.plugins.plugin_utils.selection import title
+from ansible_collections.metal.nodenet.plugins.plugin_utils.snapshot import check_loss
 
 
 def pool(name: str, cidr: Any) -> dict[str, Any]:
@@ -95,3 +97,13 @@ def test_ten_thousand_nodes_take_no_time_and_a_flood_is_cut() -> None:
     assert len(found(*nodes, pool("all", "192.0.0.0/8"))) == 21
     assert len(found(*(pool(f"p{number}", "10.0.0.0/8") for number in range(10000)))) == 21
     assert time.monotonic() - begin < 10
+
+
+def test_a_name_that_is_none_cannot_write_to_the_terminal() -> None:
+    evil = "a\x1b[2J\nb"
+    [text] = found(pool(evil, "10.96.0.0/16"), services("10.96.0.0/12"))
+    assert text.isprintable()
+    with pytest.raises(ClusterFileError) as error:
+        check_loss([f"default/{evil}"], [], 0)
+    assert str(error.value).isprintable()
+    assert title({"kind": "Service", "metadata": {"name": evil}}).isprintable()
