@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.clock import Clock
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.as_planned import as_planned
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.backend import Handle
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import (
     LockError,
@@ -21,7 +22,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors imp
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ipset import Ipset, SetState
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.iptables import LEGACY, NFT
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Desired, Table, Tables
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import FamilyPlan, plan_family
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import FamilyPlan, TablePlan, plan_family
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.set_plan import (
     SetChange,
     plan_sets,
@@ -142,8 +143,7 @@ def _verify(item: Planned) -> None:
     target = item.target
     differing: list[str] = []
     if item.plan:
-        left = plan_family(_read_back(item), target.desired)
-        differing += [f"{table.table} {name}" for table in left.tables for name in (
+        differing += [f"{table.table} {name}" for table in _left_to_do(item) for name in (
             *(write.chain.name for write in table.writes), *table.removals, *(edit.parent for edit in table.parents))]
     if item.sets:
         changed = [change.name for change in item.sets if change.after is not None]
@@ -156,16 +156,24 @@ def _verify(item: Planned) -> None:
                              f"as written: {', '.join(differing[:5])}; another program may be writing to them")
 
 
-def _read_back(item: Planned) -> Tables:
-    """The tables after writing. Where little was written, only that is read again."""
-    tool, desired = item.target.handle.tool, item.target.desired
-    touched = [(table.table, name) for table in item.plan.tables for name in (
+def _left_to_do(item: Planned) -> Sequence[TablePlan]:
+    """What still differs after writing. Where little was written, only that is read again."""
+    (handle, desired, *_rest), plan = item.target, item.plan
+    touched = [(table.table, name) for table in plan.tables for name in (
         *(write.chain.name for write in table.writes), *table.removals, *(edit.parent for edit in table.parents))]
-    if len(touched) > READ_BACK.get(tool.backend, 0) or not tool.lists_chains:
-        return tool.save(tuple(desired.tables)).tables
-    tables = {name: Table(dict(table.chains), table.policies) for name, table in item.target.handle.dump.tables.items()}
+    if len(touched) <= READ_BACK.get(handle.tool.backend, 0) and handle.tool.lists_chains:
+        return plan_family(_with_chains(handle, touched), desired).tables
+    dump = handle.tool.save(tuple(desired.tables))
+    if as_planned(dump.text, handle.dump.tables, plan):
+        return ()
+    return plan_family(dump.tables, desired).tables
+
+
+def _with_chains(handle: Handle, touched: Sequence[tuple[str, str]]) -> Tables:
+    """The tables as they were read before, with these chains as they are now."""
+    tables = {name: Table(dict(table.chains), table.policies) for name, table in handle.dump.tables.items()}
     for table, chain in touched:
-        rules = tool.rules_of(table, chain)
+        rules = handle.tool.rules_of(table, chain)
         chains = tables.setdefault(table, Table({}, {})).chains
         chains.pop(chain, None)
         if rules is not None:

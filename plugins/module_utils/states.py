@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -14,6 +14,8 @@ from ansible_collections.metal.nodenet.plugins.module_utils.clock import Clock
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.backend import (
     AUTO,
     Handle,
+    Tools,
+    find_tools,
     node_families,
     open_family,
 )
@@ -25,6 +27,9 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.set_plan i
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.snapshot import gathered, rendered, set_text
 from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import DEFAULT_PATH
 from ansible_collections.metal.nodenet.plugins.module_utils.reconcile import Hooks, reconcile
+
+#: The version of a tool.
+Version = tuple[int, ...]
 
 STATES = ("present", "absent", "rendered", "gathered")
 
@@ -97,8 +102,11 @@ def run(params: dict[str, Any], check_mode: bool, tables: Sequence[str], build: 
         return _with_warnings(manager, [], warn, lambda _warnings: _rendered(params, manager))
     clock = Clock()
     warnings: list[str] = []
+    with clock.phase("read"):
+        tools = _find_tools(params, warnings)
+    early: dict[tuple[str, Version], Desired] = {}
     if escort.recall:
-        handles = _read_node(params, tables, warnings, clock)
+        handles = _read_node(params, tools, tables, warnings, clock)
         if escort.recall.same(handles):
             for warning in dict.fromkeys([*escort.recall.warnings, *warnings]):
                 warn(warning)
@@ -106,12 +114,13 @@ def run(params: dict[str, Any], check_mode: bool, tables: Sequence[str], build: 
         manager = _build(params, build, clock)
     else:
         with ThreadPoolExecutor(max_workers=1) as reader:
-            # The save tool takes its time on a large node, and so does reading a large cluster.
-            reading = reader.submit(_read_and_parse, params, tables, warnings, clock)
+            # The save tool takes its time on a large node, and so does what can be done without its answer.
+            reading = reader.submit(_read_node, params, tools, tables, warnings, clock)
             manager = _build(params, build, clock)
+            early = _render_early(params, tools, manager, clock)
             handles = reading.result()
     return _with_warnings(manager, warnings, warn,
-                          lambda found: _run(params, check_mode, manager, handles, found, clock, escort))
+                          lambda found: _run(params, check_mode, manager, handles, early, found, clock, escort))
 
 
 def _build(params: dict[str, Any], build: Callable[[dict[str, Any]], Manager], clock: Clock) -> Manager:
@@ -119,12 +128,14 @@ def _build(params: dict[str, Any], build: Callable[[dict[str, Any]], Manager], c
         return build(params)
 
 
-def _read_and_parse(params: dict[str, Any], tables: Sequence[str], warnings: list[str], clock: Clock) -> list[Handle]:
-    handles = _read_node(params, tables, warnings, clock)
-    with clock.phase("read"):
-        for handle in handles:
-            _parsed = handle.dump.tables
-    return handles
+def _render_early(params: dict[str, Any], tools: Sequence[Tools], manager: Manager,
+                  clock: Clock) -> dict[tuple[str, Version], Desired]:
+    """What should be, by family and version, for the tools that will be used if the node holds no surprise."""
+    if params["state"] != "present":
+        return {}
+    with clock.phase("render"):
+        likely = [found.likely(params["backend"]) for found in tools]
+        return {(tool.family, tool.version): manager.desired(tool.family, tool) for tool in likely}
 
 
 def _with_warnings(manager: Manager, warnings: list[str], warn: Callable[[str], None],
@@ -137,19 +148,24 @@ def _with_warnings(manager: Manager, warnings: list[str], warn: Callable[[str], 
             warn(warning)
 
 
-def _read_node(params: dict[str, Any], tables: Sequence[str], warnings: list[str], clock: Clock) -> list[Handle]:
+def _read_node(params: dict[str, Any], tools: Sequence[Tools], tables: Sequence[str], warnings: list[str],
+               clock: Clock) -> list[Handle]:
+    """Read every family once, before anything is decided."""
+    both = params["state"] != "present"
     with clock.phase("read"):
-        handles = _open(params, tables, warnings)
+        handles = [handle for found in tools for handle in open_family(found, params["backend"], tables, both)]
     warnings += [notice for handle in handles for notice in handle.dump.notices]
     return handles
 
 
-def _run(params: dict[str, Any], check_mode: bool, manager: Manager, handles: list[Handle], warnings: list[str],
-         clock: Clock, escort: Escort) -> dict[str, Any]:
+def _run(params: dict[str, Any], check_mode: bool, manager: Manager, handles: list[Handle],
+         early: Mapping[tuple[str, Version], Desired], warnings: list[str], clock: Clock,
+         escort: Escort) -> dict[str, Any]:
     if params["state"] == "gathered":
         return _gathered(handles, manager, clock)
     with clock.phase("render"):
-        wanted = [_wanted(params["state"], handle, manager) for handle in handles]
+        wanted = [early.get((handle.tool.family, handle.tool.version)) or _wanted(params["state"], handle, manager)
+                  for handle in handles]
     with clock.phase("read"):
         targets = _targets(handles, wanted)
     escort.planned(targets)
@@ -198,19 +214,17 @@ def _gathered(handles: Sequence[Handle], manager: Manager, clock: Clock) -> dict
     return {"changed": False, "gathered": found, "timings": clock.timings}
 
 
-def _open(params: dict[str, Any], tables: Sequence[str], warnings: list[str]) -> list[Handle]:
-    """Read every family once, before anything is decided."""
-    handles: list[Handle] = []
-    both = params["state"] != "present"
+def _find_tools(params: dict[str, Any], warnings: list[str]) -> list[Tools]:
+    found: list[Tools] = []
     for family in params["families"] or _default_families(params["state"]):
         try:
-            handles += open_family(family, params["backend"], tables, params["lock_timeout"], both)
+            found.append(find_tools(family, params["backend"], params["lock_timeout"]))
         except BackendError as error:
             if params["families"] or family == IPV4 or not error.missing:
                 raise
             # As kube-proxy: without ip6tables a node is a node of one family.
             warnings.append(f"{error}; this node is treated as one without IPv6")
-    return handles
+    return found
 
 
 def _default_families(state: str) -> tuple[str, ...]:

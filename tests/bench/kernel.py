@@ -4,8 +4,9 @@
 """The module against the kernel, by size and backend: ``python tests/bench/kernel.py [SERVICES …]`` (root).
 
 For each size: a first load, a run without change, one endpoint changed, one service added, everything removed; next to
-the bare tools: one save of both families, and one restore of the rules that the first load wrote (not on nft from
-10,000 services on, where that alone takes minutes). Figures of one run on one machine; read the ratios.
+the bare tools, which read and write files: one save of both families, the restores that a run made, and one plain
+restore of the rules that the first load left (not on nft from 10,000 services on, where that alone takes minutes).
+Figures of one run on one machine; read the ratios.
 """
 
 from __future__ import annotations
@@ -51,25 +52,36 @@ def main(sizes: list[int]) -> None:
 
 def _rows(one: Node, size: int, folder: Path) -> Iterator[tuple[str, ...]]:
     first = cluster(size, _ENDPOINTS)
-    runs = [("cold", _measure(one, folder, first))]
-    save = _save(one)
-    payload = one.exec(one.tool("ipv4", "-save"))
-    runs.append(("first same", _measure(one, folder, first)))
-    runs.append(("same", _measure(one, folder, first)))
-    runs.append(("endpoint", _measure(one, folder, _with_endpoint(first))))
-    runs.append(("service", _measure(one, folder, [*_with_endpoint(first), *cluster(size + 1, _ENDPOINTS)[-2:]])))
-    runs.append(("remove", _measure(one, folder, None)))
-    for name, found in runs:
-        yield (one.backend, str(size), name, f"{found['wall']:.2f}", f"{found['wall'] / save:.2f}",
-               f"{found['own_cpu']:.2f}", f"{found['memory']:.0f}", str(found["restores"]), str(found["chains"]),
-               str(found["edits"]))
-    yield (one.backend, str(size), "bare save", f"{save:.2f}", "1.00", "", "", "", "", "")
+    changed = _with_endpoint(first)
+    more = [*changed, *cluster(size + 1, _ENDPOINTS)[-2:]]
+    cold = _measure(one, folder, first)
+    save = _save(one, folder)
+    dump = (folder / "ipv4").read_text()
+    yield _row(one, size, "cold", cold, save)
+    for name, objects in (("first same", first), ("same", first), ("endpoint", changed), ("service", more)):
+        found = _measure(one, folder, objects)
+        yield _row(one, size, name, found, save)
+        if found["payload"]:
+            yield _bare(one, size, "restore", _restore(one, folder, found["payload"]), save)
+    yield _row(one, size, "remove", _measure(one, folder, None), save)
+    yield _bare(one, size, "save", save, save)
+    batches = _restore(one, folder, cold["payload"])
+    yield _bare(one, size, "cold", batches, save, cold["wall"] / (save + batches))
     if size <= _PLAIN_RESTORE_LIMIT[one.backend]:
-        started = time.monotonic()
-        one.load("ipv4", payload, flush=True)
-        took = time.monotonic() - started
-        cold = runs[0][1]["wall"]
-        yield (one.backend, str(size), "bare load", f"{took:.2f}", f"{cold / (save + took):.2f}", "", "", "", "", "")
+        plain = _restore(one, folder, [("ipv4", dump)], flush=True)
+        yield _bare(one, size, "plain", plain, save, cold["wall"] / (save + plain))
+
+
+def _row(one: Node, size: int, name: str, found: dict[str, Any], save: float) -> tuple[str, ...]:
+    return (one.backend, str(size), name, f"{found['wall']:.2f}", f"{found['wall'] / save:.2f}",
+            f"{found['own_cpu']:.2f}", f"{found['memory']:.0f}", str(found["restores"]), str(found["chains"]),
+            str(found["edits"]))
+
+
+def _bare(one: Node, size: int, name: str, took: float, save: float, cold: float = 0) -> tuple[str, ...]:
+    """A row of the tool alone. ``cold``: the module's first load over one save and this, under "own CPU"."""
+    return (one.backend, str(size), f"bare {name}", f"{took:.2f}", f"{took / save:.2f}",
+            f"x {cold:.2f}" if cold else "", "", "", "", "")
 
 
 def _with_endpoint(objects: Objects) -> Objects:
@@ -99,15 +111,27 @@ def _measure(one: Node, folder: Path, objects: Objects | None) -> dict[str, Any]
     return found
 
 
-def _save(one: Node) -> float:
+def _save(one: Node, folder: Path) -> float:
     """Seconds of one save of both families, the best of three."""
     times = []
     for _round in range(3):
         started = time.monotonic()
         for family in ("ipv4", "ipv6"):
-            one.exec(one.tool(family, "-save"))
+            one.exec("sh", "-c", 'exec "$0" >"$1"', one.tool(family, "-save"), str(folder / family))
         times.append(time.monotonic() - started)
     return min(times)
+
+
+def _restore(one: Node, folder: Path, payload: list[tuple[str, str]], flush: bool = False) -> float:
+    """Seconds of restoring these texts, each of a family."""
+    took = 0.0
+    for family, text in payload:
+        (folder / "payload").write_text(text)
+        started = time.monotonic()
+        one.exec("sh", "-c", 'exec "$0" $1 <"$2"', one.tool(family, "-restore"), "" if flush else "--noflush",
+                 str(folder / "payload"))
+        took += time.monotonic() - started
+    return took
 
 
 if __name__ == "__main__":

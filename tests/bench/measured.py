@@ -28,11 +28,11 @@ from ansible_collections.metal.nodenet.plugins.modules import kube_nat_chains
 
 def main(arguments: dict[str, Any]) -> dict[str, Any]:
     """The figures of one run."""
-    restores: list[str] = []
+    restores: list[tuple[str, str]] = []
     real = Iptables.restore
 
     def counted(self: Iptables, transaction: Transaction) -> None:
-        restores.append(transaction.text)
+        restores.append((self.family, transaction.text))
         real(self, transaction)
 
     Iptables.restore = counted
@@ -47,9 +47,10 @@ def main(arguments: dict[str, Any]) -> dict[str, Any]:
     return {
         "wall": time.monotonic() - _STARTED, "own_cpu": own.ru_utime + own.ru_stime,
         "tools_cpu": tools.ru_utime + tools.ru_stime, "memory": _peak_memory(), "restores": len(restores),
-        "chains": sum(line.startswith(":") for text in restores for line in text.splitlines()),
-        "edits": sum(line.startswith(("-I ", "-D ")) for text in restores for line in text.splitlines()),
-        "changed": result["changed"], "result_kb": len(output.getvalue()) / 1024, "timings": result["timings"],
+        "chains": sum(line.startswith(":") for _family, text in restores for line in text.splitlines()),
+        "edits": sum(line.startswith(("-I ", "-D ")) for _family, text in restores for line in text.splitlines()),
+        "payload": restores, "changed": result["changed"], "result_kb": len(output.getvalue()) / 1024,
+        "timings": result["timings"],
     }
 
 

@@ -135,7 +135,7 @@ def _rest(item: Item, raw: Mapping[str, Any], index: int) -> tuple[
     ready = serving = True
     terminating = False
     conditions = raw.get("conditions")
-    if conditions:
+    if conditions and not _plainly_ready(conditions):
         field = f"endpoints[{index}].conditions"
         conditions = item.mapping(raw, "conditions", field)
         ready = item.flag(conditions, "ready", f"{field}.ready", True)
@@ -148,6 +148,13 @@ def _rest(item: Item, raw: Mapping[str, Any], index: int) -> tuple[
     hints = item.mapping(raw, "hints", field)
     return (ready, serving, terminating, node, _hints(item, hints, "forZones", field),
             _hints(item, hints, "forNodes", field))
+
+
+def _plainly_ready(conditions: Any) -> bool:
+    """Whether it says what is taken for granted; nearly all endpoints of a cluster do."""
+    return isinstance(conditions, dict) and conditions.get("ready") is True and (
+        len(conditions) == 1 or (len(conditions) == 3 and conditions.get("serving") is True
+                                 and conditions.get("terminating") is False))
 
 
 def _hints(item: Item, hints: Mapping[str, Any], key: str, field: str) -> frozenset[str]:

@@ -42,6 +42,19 @@ class Handle(NamedTuple):
     label: str
 
 
+class Tools(NamedTuple):
+    """The tools of one family that a node has, by backend."""
+
+    family: str
+    by_backend: dict[str, Iptables]
+    #: The backend that the plain command name stands for.
+    default: str
+
+    def likely(self, backend: str) -> Iptables:
+        """The one that is used unless the rules of the node say otherwise."""
+        return self.by_backend[self.default if backend == AUTO else backend]
+
+
 def node_families(even_if_disabled: bool = False) -> tuple[str, ...]:
     """The families that this network namespace has switched on; or that it could have rules of."""
     if not os.path.exists("/proc/net/if_inet6"):
@@ -57,24 +70,29 @@ def _ipv6_disabled() -> bool:
         return True
 
 
-def open_family(family: str, backend: str, tables: Sequence[str], lock_timeout: int,
-                both: bool = False) -> list[Handle]:
+def find_tools(family: str, backend: str, lock_timeout: int) -> Tools:
+    """The tools of one family. Raises ``BackendError`` where it has none, or not those of ``backend``."""
+    tools = _tools(family, lock_timeout)
+    if not tools.by_backend:
+        raise BackendError(f"{family}: no {base_name(family)}-save on this node: install the iptables package", True)
+    if backend != AUTO and backend not in tools.by_backend:
+        raise BackendError(f"{family}: backend {backend} was asked for, but this node has only "
+                           f"{', '.join(tools.by_backend)}")
+    return tools
+
+
+def open_family(tools: Tools, backend: str, tables: Sequence[str], both: bool = False) -> list[Handle]:
     """Find and read the backend of one family. With ``both``, a mix gives a handle for each instead of an error.
 
-    Raises ``BackendError`` where the tools are missing, where both backends carry state, or where ``backend`` names the
-    one that does not carry it.
+    Raises ``BackendError`` where both backends carry state, or where ``backend`` names the one that does not carry it.
     """
-    tools, default = _tools(family, lock_timeout)
-    if not tools:
-        raise BackendError(f"{family}: no {base_name(family)}-save on this node: install the iptables package", True)
-    if backend != AUTO and backend not in tools:
-        raise BackendError(f"{family}: backend {backend} was asked for, but this node has only {', '.join(tools)}")
-    dumps = {name: tool.save(tables) for name, tool in tools.items()
+    family, by_backend, default = tools
+    dumps = {name: tool.save(tables) for name, tool in by_backend.items()
              if name in (default, backend) or _may_hold_state(family, name)}
     holders = [name for name, dump in dumps.items() if dump.has_chain(CARRIERS)]
     if len(holders) > 1:
         if both and backend == AUTO:
-            return [Handle(tools[name], dumps[name], f"{family} ({name})") for name in holders]
+            return [Handle(by_backend[name], dumps[name], f"{family} ({name})") for name in holders]
         if not both:
             raise BackendError(_mix(family, dumps))
     chosen = backend if backend != AUTO else (holders[0] if holders else default)
@@ -83,11 +101,10 @@ def open_family(family: str, backend: str, tables: Sequence[str], lock_timeout: 
         raise BackendError(f"{family}: backend {chosen} was asked for, but the chains are in {holders[0]} ({found}); "
                            "state must not be split over two backends. Remove them first with state absent and "
                            f"backend {holders[0]}, or use that backend")
-    return [Handle(tools[chosen], dumps[chosen], family)]
+    return [Handle(by_backend[chosen], dumps[chosen], family)]
 
 
-def _tools(family: str, lock_timeout: int) -> tuple[dict[str, Iptables], str]:
-    """The tools by backend, and the backend that the plain command name stands for."""
+def _tools(family: str, lock_timeout: int) -> Tools:
     base = base_name(family)
     tools: dict[str, Iptables] = {}
     default = ""
@@ -98,7 +115,7 @@ def _tools(family: str, lock_timeout: int) -> tuple[dict[str, Iptables], str]:
         backend, version = tool_version(save)
         default = default or backend
         tools.setdefault(backend, Iptables(family, backend, (save, restore, find_tool(name)), version, lock_timeout))
-    return tools, default
+    return Tools(family, tools, default)
 
 
 def quick_tool(family: str, backend: str, lock_timeout: int) -> Iptables:

@@ -10,8 +10,11 @@ Rules stay text from end to end: equal text is equal meaning, and only texts tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Callable, NamedTuple
+
+_targets = re.compile(r"-[jg] (\S+)")
 
 IPV4 = "ipv4"
 IPV6 = "ipv6"
@@ -141,6 +144,11 @@ def target_of(rule: str) -> str:
         if (at == 0 or rule[at - 1] == " ") and outside_quotes(before):
             return rule[at + 3:].split(" ", 1)[0]
         end = at
+
+
+def possible_targets(text: str) -> list[str]:
+    """What stands where a target would in any number of rules: all targets, and what comments imitate. Fast."""
+    return _targets.findall(text)
 
 
 def outside_quotes(text: str) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import FamilyPlan, TablePlan
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.set_plan import SetChange
@@ -15,20 +15,27 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.set_plan i
 
 def plan_hash(plans: Iterable[tuple[str, FamilyPlan, Sequence[SetChange]]]) -> str:
     """The sha256 of everything that changes, with before and after: (label, rules, sets). ``""`` for nothing."""
-    content = [[label, [_table(table) for table in plan.tables if table], [_set(change) for change in sets]]
-               for label, plan, sets in plans if plan or sets]
-    if not content:
-        return ""
-    # Rules of others may hold any bytes, which JSON escapes.
-    return hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).hexdigest()
+    digest = hashlib.sha256()
+    changes = [item for item in plans if item[1] or item[2]]
+    for label, plan, sets in changes:
+        tables = [table for table in plan.tables if table]
+        words = [label, str(len(tables)), *(word for table in tables for word in _words(table)),
+                 json.dumps([_set(change) for change in sets])]
+        # Rules of others may hold any bytes but this one.
+        digest.update("\0".join(words).encode("utf-8", "surrogateescape") + b"\0")
+    return digest.hexdigest() if changes else ""
 
 
-def _table(table: TablePlan) -> list[object]:
-    return [table.table,
-            [[chain.name, list(chain.rules), None if before is None else list(before)]
-             for chain, before in table.writes],
-            [[name, list(rules)] for name, rules in sorted(table.removals.items())],
-            [[edit.parent, list(edit.before), list(edit.after)] for edit in table.parents]]
+def _words(table: TablePlan) -> Iterator[str]:
+    """All that changes in a table. A list of rules comes with its length, so that no two plans read the same."""
+    yield from (table.table, str(len(table.writes)), str(len(table.removals)), str(len(table.parents)))
+    for chain, before in table.writes:
+        yield from (chain.name, str(len(chain.rules)), *chain.rules)
+        yield from ("new",) if before is None else (str(len(before)), *before)
+    for name, rules in sorted(table.removals.items()):
+        yield from (name, str(len(rules)), *rules)
+    for edit in table.parents:
+        yield from (edit.parent, str(len(edit.before)), *edit.before, str(len(edit.after)), *edit.after)
 
 
 def _set(change: SetChange) -> list[object]:

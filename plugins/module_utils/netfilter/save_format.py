@@ -22,7 +22,7 @@ class Dump:
     """The output of ``iptables-save``, and what the tool had to say. It is parsed when it is first looked into."""
 
     def __init__(self, text: str, notices: Iterable[str] = ()) -> None:
-        self._text = text
+        self.text = text
         self._tables: Tables | None = None
         self.notices = tuple(dict.fromkeys([*_notices(text), *notices]))
 
@@ -30,18 +30,18 @@ class Dump:
     def tables(self) -> Tables:
         """The tables. Raises ``SaveFormatError`` where the text is not a whole dump."""
         if self._tables is None:
-            self._tables = parse(self._text)
+            self._tables = parse(self.text)
         return self._tables
 
     @property
     def digest(self) -> str:
         """The same for the same rules and policies in the same order. Known without parsing."""
-        text = _counters.sub(r"\1", _comment.sub("", "\n" + self._text))
+        text = _counters.sub(r"\1", _comment.sub("", "\n" + self.text))
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
     def has_chain(self, prefixes: Sequence[str]) -> bool:
         """Whether there is a chain with a name of that kind. Known without parsing."""
-        return any(f"\n:{prefix}" in self._text for prefix in prefixes)
+        return any(f"\n:{prefix}" in self.text for prefix in prefixes)
 
 
 def parse(text: str) -> Tables:
@@ -128,3 +128,12 @@ def write(tables: Tables) -> str:
 def append_line(chain: str, rule: str) -> str:
     """``-A CHAIN RULE``, for a rule without any argument too."""
     return f"-A {chain} {rule}" if rule else f"-A {chain}"
+
+
+def chain_lines(chain: str, rules: Sequence[str]) -> str:
+    """The lines of all rules of a chain, each with its end."""
+    if "" in rules:
+        return "".join([append_line(chain, rule) + "\n" for rule in rules])
+    # Joined as a whole, for there may be very many.
+    start = f"-A {chain} "
+    return start + f"\n{start}".join(rules) + "\n" if rules else ""

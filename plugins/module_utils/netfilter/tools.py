@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from typing import NoReturn
+from typing import IO, NoReturn
 
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import NetfilterError, ToolError
 
@@ -44,8 +44,11 @@ def find_tool(name: str) -> str | None:
 def run_tool(argv: Sequence[str], text: str | None = None) -> subprocess.CompletedProcess[str]:
     """Run a tool with ``text`` on its standard input and messages in English. Raises ``ToolError`` if it fails."""
     try:
-        done = subprocess.run(argv, input=text, env=dict(os.environ, LC_ALL="C", PATH=_path()), capture_output=True,
-                              check=False, encoding="utf-8", errors="surrogateescape", pass_fds=_kept)
+        with _in_memory("input", text or "") as given, _in_memory("output") as printed:
+            done = subprocess.run(argv, stdin=given, stdout=printed, stderr=subprocess.PIPE, check=False,
+                                  env=dict(os.environ, LC_ALL="C", PATH=_path()), encoding="utf-8",
+                                  errors="surrogateescape", pass_fds=_kept)
+            done.stdout = _content(printed)
     except OSError as error:
         raise ToolError(f"{argv[0]} could not be run: {error}", argv) from None
     if done.returncode != 0:
@@ -53,6 +56,21 @@ def run_tool(argv: Sequence[str], text: str | None = None) -> subprocess.Complet
         raise ToolError(f"{' '.join(argv)} failed with exit code {done.returncode}: {stderr or 'no message'}",
                         argv, done.returncode, stderr)
     return done
+
+
+def _in_memory(name: str, text: str = "") -> IO[bytes]:
+    """A file that is only in memory. Of many megabytes, a pipe passes on a few kilobytes at a time."""
+    file = os.fdopen(os.memfd_create(f"nodenet-{name}"), "w+b", buffering=0)
+    data = memoryview(text.encode("utf-8", "surrogateescape"))
+    while data:
+        data = data[file.write(data):]
+    file.seek(0)
+    return file
+
+
+def _content(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", "surrogateescape")
 
 
 def start_detached(argv: Sequence[str], log: str) -> None:

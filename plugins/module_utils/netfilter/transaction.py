@@ -21,14 +21,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.compare import changed_rules
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import target_of
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import possible_targets
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import (
     ChainWrite,
     FamilyPlan,
     ParentEdit,
     TablePlan,
 )
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_format import append_line
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_format import chain_lines
 
 #: Tables in the order in which they are written: what rejects and drops before what translates.
 _ORDER = {"raw": 0, "mangle": 1, "filter": 2, "nat": 3}
@@ -86,8 +86,7 @@ def _table_lines(writes: Sequence[ChainWrite], removals: Sequence[str], parents:
         yield from (f"-D {edit.parent} {rule}" for rule in deleted)
     for name, (gone, _new) in small.items():
         yield from (f"-D {name} {rule}" for rule in gone)
-    for write in whole:
-        yield from (append_line(write.chain.name, rule) for rule in write.chain.rules)
+    yield from (chain_lines(write.chain.name, write.chain.rules)[:-1] for write in whole if write.chain.rules)
     for name, (_gone, inserted) in small.items():
         yield from (f"-I {name} {at} {rule}" for at, rule in inserted)
     for edit, (_deleted, inserted) in zip(parents, edits):
@@ -168,8 +167,9 @@ def _late_removals(chains: dict[str, Sequence[str]], batch: int) -> Iterator[lis
 
 
 def _below(chains: Mapping[str, Sequence[str]]) -> dict[str, set[str]]:
-    """Which of these chains each of them leads to."""
-    return {name: {target for target in map(target_of, rules) if target in chains} for name, rules in chains.items()}
+    """Which of these chains each of them leads to, or seems to: one too many is only an order more to keep."""
+    return {name: {target for target in possible_targets("\n".join(rules)) if target in chains}
+            for name, rules in chains.items()}
 
 
 def _heights(below: Mapping[str, set[str]]) -> dict[str, int]:

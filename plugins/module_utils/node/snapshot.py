@@ -16,6 +16,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.addresses 
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.backend import (
     AUTO,
     Handle,
+    find_tools,
     node_families,
     open_family,
 )
@@ -176,7 +177,7 @@ def _left(step: Step) -> str:
 
 def _open(family: str, backend: str, lock_timeout: int) -> list[Handle]:
     try:
-        return open_family(family, backend, TABLES, lock_timeout, both=True)
+        return open_family(find_tools(family, backend, lock_timeout), backend, TABLES, both=True)
     except BackendError as error:
         if family == IPV4 or not error.missing:
             raise

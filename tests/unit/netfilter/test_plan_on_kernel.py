@@ -9,8 +9,15 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Tables
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import plan_family
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.as_planned import as_planned
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import (
+    IPV4,
+    Chain,
+    Desired,
+    TableDesired,
+    Tables,
+)
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import TablePlan, plan_family
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_format import parse, write
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.undo import undo
 from support.kernel_model import BUILT_IN
@@ -49,3 +56,60 @@ def test_plan_and_undo_do_on_a_kernel_what_they_do_in_the_model(real: Node, seed
     for block in steps(undo(plan, after), case.batch):
         real.load("ipv4", block)
     assert _tables(real) == before
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_became_as_planned_is_known_by_its_text(real: Node, seed: int) -> None:
+    chance = Random(seed)
+    case = world(chance)
+    real.load("ipv4", EMPTY, flush=True)
+    real.load("ipv4", write(case.current))
+    text = real.save("ipv4")
+    before = parse(text)
+    plan = plan_family(before, case.desired)
+    assert not as_planned(text, before, plan)
+    for block in steps(plan, case.batch):
+        real.load("ipv4", block)
+    text = real.save("ipv4")
+    # a world has rules in spellings that the kernel prints in another way
+    exact = all(_planned(table, before) == parse(text)[table.table].chains for table in plan.tables)
+    assert as_planned(text, before, plan) is exact
+    if not exact:
+        return
+    # any other rule in a table that changed, a chain more, or another policy is noticed
+    table = chance.choice([table.table for table in plan.tables if table])
+    head, block, rest = _around(text, table)
+    lines = block.splitlines(keepends=True)
+    for at in chance.sample(range(len(lines)), min(8, len(lines))):
+        other = [*lines[:at], *lines[at + 1:]]
+        assert not as_planned(head + "".join(other) + rest, before, plan)
+        if lines[at].startswith("-A"):
+            assert not as_planned(head + "".join([*lines[:at], lines[at], *lines[at:]]) + rest, before, plan)
+    assert not as_planned(head + ":MORE - [0:0]\n" + block + rest, before, plan)
+    assert not as_planned(head + block.replace(" ACCEPT [", " DROP [", 1) + rest, before, plan)
+    assert not as_planned(head + block, before, plan)
+
+
+def _planned(table: TablePlan, before: Tables) -> dict[str, list[str]]:
+    chains = {name: rules for name, rules in before[table.table].chains.items() if name not in table.removals}
+    chains |= {write.chain.name: list(write.chain.rules) for write in table.writes}
+    return chains | {edit.parent: list(edit.after) for edit in table.parents}
+
+
+def _around(text: str, table: str) -> tuple[str, str, str]:
+    head, mark, rest = text.partition(f"*{table}\n")
+    block, end, behind = rest.partition("COMMIT\n")
+    return head + mark, block, end + behind
+
+
+def test_a_table_that_was_not_there_brings_chains_of_its_own() -> None:
+    table = TableDesired({"KUBE-A": Chain("KUBE-A", ("-j RETURN",))}, (), lambda name: name.startswith("KUBE-"))
+    desired = Desired(IPV4, {"nat": table})
+    plan = plan_family({}, desired)
+    text = "*nat\n:INPUT ACCEPT [0:0]\n:KUBE-A - [0:0]\n-A KUBE-A -j RETURN\nCOMMIT\n"
+    assert as_planned(text, {}, plan)
+    assert as_planned("# said first\n" + text, {}, plan)
+    assert not as_planned(text.replace("-j RETURN", "-j DROP"), {}, plan)
+    assert not as_planned(text.replace("-A KUBE-A -j RETURN\n", ""), {}, plan)
+    assert not as_planned(text.replace("-A KUBE-A", "-A INPUT"), {}, plan)
+    assert not as_planned(text.replace("*nat", "*filter"), {}, plan)
