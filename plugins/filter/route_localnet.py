@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
+from ansible_collections.metal.nodenet.plugins.module_utils.kube.layout import LAYOUTS
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ip import (
     Network,
     is_loopback,
@@ -17,7 +18,6 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ip import 
 )
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import IPV4, IPV6
 
-_LAYOUTS = ("1.24", "1.30", "1.36")
 _PRIMARY = "primary"
 _LOOPBACK = parse_address("127.0.0.0")
 
@@ -25,10 +25,10 @@ _LOOPBACK = parse_address("127.0.0.0")
 def route_localnet(layout: str, nodeport_addresses: Sequence[str] = (), localhost_nodeports: bool = True) -> bool:
     """Whether kube-proxy of that version sets ``net.ipv4.conf.all.route_localnet`` for these options.
 
-    ``layout``: 1.24, 1.30 or 1.36. ``nodeport_addresses``: CIDRs, or the word ``primary``.
+    ``layout``: the name of a layout. ``nodeport_addresses``: CIDRs, or the word ``primary``.
     """
-    if layout not in _LAYOUTS:
-        raise AnsibleFilterError(f"route_localnet: {layout!r} is no layout: one of {', '.join(_LAYOUTS)}")
+    if layout not in LAYOUTS:
+        raise AnsibleFilterError(f"route_localnet: {layout!r} is no layout: one of {', '.join(LAYOUTS)}")
     if list(nodeport_addresses) == [_PRIMARY]:
         return False
     try:
@@ -36,7 +36,7 @@ def route_localnet(layout: str, nodeport_addresses: Sequence[str] = (), localhos
     except ValueError as error:
         raise AnsibleFilterError(f"route_localnet: nodeport_addresses: {error}") from error
     by_family = {family: [one for one in networks if one.family == family] for family in (IPV4, IPV6)}
-    if layout == "1.24":
+    if not LAYOUTS[layout].excludes_loopback:
         # It asks for each family, and knows no switch.
         return any(_takes_loopback(ranges) for ranges in by_family.values())
     return localhost_nodeports and _takes_loopback(by_family[IPV4])
