@@ -8,8 +8,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +53,23 @@ def test_a_run_is_remembered_and_what_is_remembered_is_predicted(kube_node: Node
     assert not {"remember", "guard", "expect_plan", "state_dir"} & document["params"].keys()
     assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "state/applied/kube_nat_chains.json").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("spoil", [lambda folder: folder.chmod(0o777), lambda folder: folder.chmod(0o770),
+                                   lambda folder: os.chown(folder, 1234, 1234)])
+def test_a_state_directory_that_others_can_write_to_is_refused(nft_node: Node, tmp_path: Path,
+                                                               spoil: Callable[[Path], None]) -> None:
+    state = tmp_path / "state"
+    options = {**CLUSTER, "state_dir": str(state), "remember": True}
+    nft_node.module(**options)
+    before, kept = nft_node.saves(), files(state)
+    spoil(state)
+    for check in (True, False):
+        result = nft_node.module(check=check, **{**options, **LARGER})
+        assert result["failed"]
+        assert f"state_dir: {state} belongs to user" in result["msg"]
+    assert nft_node.saves() == before
+    assert files(state) == kept
 
 
 def test_other_options_are_a_change_even_where_the_rules_stay(nft_node: Node, tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ class StateDir:
         if not os.path.isabs(path) or os.path.normpath(path) == "/":
             raise StateError(f"state_dir: {path!r} is not the absolute path of a directory of its own")
         self.path = os.path.normpath(path)
+        _refuse_open_to_others(self.path)
 
     def file(self, *parts: str) -> str:
         """The path of a file in the directory."""
@@ -122,6 +123,17 @@ class StateDir:
             raise StateError(f"{self.file(*parts)} cannot be removed: {error.strerror}") from None
         _sync(self.file(*parts[:-1]))
         return True
+
+
+def _refuse_open_to_others(path: str) -> None:
+    """Whoever writes into the directory decides what root does on this node."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return
+    if found.st_uid not in (0, os.geteuid()) or found.st_mode & 0o022:
+        raise StateError(f"state_dir: {path} belongs to user {found.st_uid} and has mode {found.st_mode & 0o7777:04o}; "
+                         "it must be root's, and nobody else may write there")
 
 
 def write_whole(path: str, data: bytes, mode: int = 0o600) -> None:
