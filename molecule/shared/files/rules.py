@@ -5,6 +5,7 @@
     rules.py save NAME...        keep it on this host under these names
     rules.py compare NAME        show what differs now; the exit code is 1 if anything does
     rules.py foreign NAME        as compare, but what is kube-proxy's and Calico's is left out of both
+    rules.py unused              show chains of services that nothing leads to; the exit code is 1 if there is one
 
 The state is both families, both backends, all sets, and all tables of nft's own, as text that is equal where the state
 is. Two commands judge a run that said that it changed something, or nothing; they need "before", the state before the
@@ -31,6 +32,9 @@ SHOWN = 200
 CHANGING = re.compile(r" (?:hashsize \d+|bucketsize \d+|initval 0x[0-9a-f]+)|\[\d+:\d+\]")
 IPTABLES = ("filter", "nat", "mangle", "raw", "security")
 OURS = re.compile(r"(?::|-A )(?:KUBE-|cali-)| -[jg] (?:KUBE-|cali-)[A-Za-z0-9-]+$|(?:create|add) cali[46]0")
+#: What kube-proxy makes for a service, a port or an endpoint has a name with a hash in it.
+HASHED = re.compile(r"(?m)^:(KUBE-[A-Z]+-[A-Z2-7]{16}) ")
+TARGET = re.compile(r"(?m) -j (KUBE-[A-Z]+-[A-Z2-7]{16})$")
 TABLE = re.compile(r"(?ms)^\*.*?^COMMIT\n")
 TOOL_OF_NOTHING = re.compile(r"[a-z0-9]+tables-[a-z]+-save\n\*\w+\n(?::[A-Z]+ ACCEPT \n)*COMMIT\n")
 EMPTY_TABLE = re.compile(r"\*\w+\n(?::[A-Z]+ ACCEPT \n)*COMMIT\n")
@@ -104,6 +108,14 @@ def judge(what: str, said: bool) -> None:
     save("last", now)
 
 
+def unused(text: str) -> list[str]:
+    """The chains of services that no rule of their table leads to. Fails where there is no such chain at all."""
+    tables = TABLE.findall(text)
+    if not any(HASHED.search(table) for table in tables):
+        sys.exit("there is no chain of a service")
+    return [name for table in tables for name in sorted(set(HASHED.findall(table)) - set(TARGET.findall(table)))]
+
+
 def kept(name: str) -> str:
     return (KEPT / name).read_text()
 
@@ -124,6 +136,10 @@ def main() -> None:
         compare(kept(words[0]), state())
     elif what == "foreign" and len(words) == 1:
         compare(foreign(kept(words[0])), foreign(state()))
+    elif what == "unused" and not words:
+        found = unused(state())
+        print("\n".join(found))
+        sys.exit(bool(found))
     elif what in ("predicted", "applied") and words in (["changed"], ["unchanged"]):
         judge(what, words == ["changed"])
     else:
