@@ -2,7 +2,8 @@
 # Copyright (c) 2026 the metal.nodenet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The pages docs/modules/*.md and docs/plugins/*.md, from the plugins' documentation; and the list in docs/README.md.
+"""The pages docs/modules/*.md and docs/plugins/*.md, from the plugins' documentation; docs/playbooks.md, from how each
+playbook begins; and the list in docs/README.md.
 
     plugin_docs.py           write them
     plugin_docs.py --check   fail if one is out of date
@@ -16,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import yaml
@@ -25,6 +27,7 @@ NAMESPACE = "metal.nodenet."
 MARK = "<!-- written by tests/tools/plugin_docs.py from {source}: change it there -->"
 BEGIN = "<!-- list: written by tests/tools/plugin_docs.py -->"
 END = "<!-- end of list -->"
+PLAYBOOKS = ("prepare", "plan", "apply", "verify", "rollback", "remove", "demo")
 #: Kind of plugin, where its code is, where its page goes.
 KINDS = (("module", "modules", "modules"), ("connection", "connection", "plugins"), ("filter", "filter", "plugins"))
 _markup = re.compile(r"\b(RV|O|V|C|I|B|E|M|P)\(((?:[^()]|\([^()]*\))*)\)")
@@ -48,6 +51,7 @@ def main(arguments: list[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     pages = dict(_pages())
+    pages[TOP / "docs/playbooks.md"] = _playbooks()
     index = TOP / "docs/README.md"
     pages[index] = _with_list(index.read_text(encoding="utf-8"), pages)
     faults = [f"{path.relative_to(TOP)} is about nothing that is there" for path in _written() if path not in pages]
@@ -170,6 +174,21 @@ def _reference(entry: dict[str, str]) -> str:
     return f"{target}: {entry['description']}" if entry.get("description") else target
 
 
+def _playbooks() -> str:
+    parts = [MARK.format(source="playbooks/"), "# Playbooks", "What each does, and its variables."]
+    for name in PLAYBOOKS:
+        comment = []
+        for line in (TOP / f"playbooks/{name}.yml").read_text(encoding="utf-8").splitlines()[1:]:
+            if not line.startswith("#"):
+                break
+            comment.append(line[2:])
+        # Commands and lists of variables are indented there.
+        blocks = re.split(r"\n\n+", "\n".join(comment))
+        parts += [f"## {NAMESPACE}{name}", *(f"```\n{dedent(block)}\n```" if block.startswith("  ") else block
+                                            for block in blocks)]
+    return "\n\n".join(parts) + "\n"
+
+
 def _with_list(index: str, pages: dict[Path, str]) -> str:
     head, begin, rest = index.partition(BEGIN)
     _old, end, tail = rest.partition(END)
@@ -177,7 +196,7 @@ def _with_list(index: str, pages: dict[Path, str]) -> str:
         raise SystemExit(f"docs/README.md: the lines {BEGIN} and {END} are missing")
     rows = ["| page | |", "|---|---|"]
     for path, text in pages.items():
-        _mark, title, short, *_more = text.split("\n\n")
+        _mark, title, short, *_more = text.strip().split("\n\n")
         rows.append(f"| [{title[2:]}]({path.relative_to(TOP / 'docs').as_posix()}) | {short} |")
     for role in sorted(TOP.glob("roles/*/meta/argument_specs.yml")):
         spec = yaml.safe_load(role.read_text(encoding="utf-8"))["argument_specs"]["main"]

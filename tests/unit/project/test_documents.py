@@ -14,6 +14,8 @@ import yaml
 from ansible_collections.metal.nodenet.plugins.module_utils.calico import names as calico_names
 from ansible_collections.metal.nodenet.plugins.module_utils.kube import names as kube_names
 from ansible_collections.metal.nodenet.plugins.plugin_utils.api_source import KINDS
+from ansible_collections.metal.nodenet.plugins.plugin_utils.cluster_source import load_items
+from support.builders import render
 
 _TOP = Path(__file__).parents[3]
 _DOCUMENTS = [path for pattern in ("*.md", "docs/**/*.md", "roles/*/README.md", "molecule/README.md",
@@ -130,3 +132,20 @@ def test_the_rights_of_the_page_about_security_are_those_that_reading_takes() ->
     asked = {(path[2] if path[1] == "apis" else "", path[-1]) for path in paths}
     assert given == asked
     assert all(rule["verbs"] == ["list"] for rule in role["rules"])
+
+
+def test_the_difference_in_the_readme_is_that_of_the_demo() -> None:
+    shown = _text(_TOP / "README.md").partition("```diff\n")[2].partition("```")[0].splitlines()
+    sides = {"-": _rendered("cluster.yml"), "+": _rendered("cluster-scaled.yml")}
+    rules = [(line[0], line[1:]) for line in shown if line[1:].startswith(("-A ", ":"))]
+    assert rules
+    for sign, rule in rules:
+        assert [rule in rules_of_side for rules_of_side in sides.values()] == [sign in "- ", sign in "+ "], rule
+
+
+def _rendered(file: str) -> set[str]:
+    """The lines of the table nat as the demo's node would have it."""
+    options = {"detect_local": "cluster_cidr", "cidrs": ["10.244.0.0/16"], "node_name": "node-1"}
+    table = render(load_items(str(_TOP / "playbooks/files" / file)), **options).state.tables["nat"]
+    return {line for chain in table.chains.values()
+            for line in (f":{chain.name} - [0:0]", *(f"-A {chain.name} {rule}" for rule in chain.rules))}
