@@ -18,6 +18,8 @@ from ansible.utils.display import Display
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import ClusterFileError
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.reduce import reduce_items
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.shapes import SHAPES
+from ansible_collections.metal.nodenet.plugins.module_utils.objects import is_name
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import shown
 from ansible_collections.metal.nodenet.plugins.plugin_utils.api_source import DEFAULT_KINDS, KINDS, read_api
 from ansible_collections.metal.nodenet.plugins.plugin_utils.cluster_source import load_items, no_garbage_collection
 from ansible_collections.metal.nodenet.plugins.plugin_utils.overlaps import overlaps, ranges_of
@@ -130,9 +132,15 @@ def _check_objects(source: str, items: list[Any]) -> None:
     for index, item in enumerate(items):
         if not isinstance(item, dict) or not isinstance(item.get("kind"), str):
             raise ClusterFileError(f"{source}: items[{index}] is not an object with a kind")
+        if item["kind"] not in SHAPES:
+            continue
         meta = item.get("metadata")
-        if item["kind"] in SHAPES and not (isinstance(meta, dict) and isinstance(meta.get("name"), str)):
+        if not isinstance(meta, dict) or not isinstance(meta.get("name"), str):
             raise ClusterFileError(f"{source}: items[{index}]: {title(item)} has no metadata.name")
+        for key in ("name", "namespace"):
+            if meta.get(key) and not is_name(meta[key]):
+                raise ClusterFileError(f"{source}: items[{index}]: {title(item)}: metadata.{key}: {shown(meta[key])} "
+                                       f"is not the {key} of an object")
 
 
 def _services(source: str, items: list[Any], allow_empty: bool) -> list[str]:

@@ -13,6 +13,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import shown
+
+#: Lists in Lists are not nested deeper than this.
+_DEEPEST = 8
+
 _name = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?").fullmatch
 
 
@@ -24,12 +29,22 @@ class ObjectError(ValueError):
     """
 
     def __init__(self, kind: str, namespace: str, name: str, field: str, value: object, problem: str) -> None:
-        super().__init__(f"{_where(kind, namespace, name)}{field}: {value!r} {problem}")
+        super().__init__(f"{_where(kind, namespace, name)}{field}: {shown(value)} {problem}")
         self.kind = kind
         self.namespace = namespace
-        self.name = name
+        self.name = str(name)
         self.field = field
         self.value = value
+
+
+def is_name(value: object) -> bool:
+    """Whether an object or a namespace can have this name."""
+    return isinstance(value, str) and bool(_name(value))
+
+
+def plain(name: object) -> str:
+    """What is called a name, as it is if it can be one, and shown as a value if not."""
+    return str(name) if is_name(name) else shown(name)
 
 
 def _where(kind: str, namespace: str, name: str) -> str:
@@ -58,13 +73,13 @@ class Fields:
 
     def warn(self, field: str, value: object, problem: str) -> None:
         """Say what was done about a value of this object."""
-        self._warnings.append(f"{_where(self.kind, self.namespace, self.name)}{field}: {value!r} {problem}")
+        self._warnings.append(f"{_where(self.kind, self.namespace, self.name)}{field}: {shown(value)} {problem}")
 
     def only(self, known: Collection[str]) -> None:
         """Refuse keys that mean nothing. Objects of the API may have any, options may not."""
         for key in self.raw:
             if key not in known:
-                raise self.error(str(key), self.raw[key], f"is not known here; there are {', '.join(known)}")
+                raise self.error(plain(key), self.raw[key], f"is not known here; there are {', '.join(known)}")
 
     def mapping(self, parent: Mapping[str, Any], key: str, field: str) -> dict[str, Any]:
         """A mapping of the object, empty where it is absent or null."""
@@ -145,25 +160,19 @@ class Item(Fields):
         super().__init__(kind, raw, warnings)
         meta = self.mapping(raw, "metadata", "metadata")
         name = meta.get("name")
-        if not isinstance(name, str) or not _name(name):
+        if not is_name(name):
             raise self.error("metadata.name", name, "is not the name of an object")
-        self.name = name
+        self.name = str(name)
         if namespaced:
             namespace = meta.get("namespace") or "default"
-            if not isinstance(namespace, str) or not _name(namespace):
+            if not is_name(namespace):
                 raise self.error("metadata.namespace", namespace, "is not the name of a namespace")
-            self.namespace = namespace
+            self.namespace = str(namespace)
         self.labels = self.mapping(meta, "labels", "metadata.labels")
         self.annotations = self.mapping(meta, "annotations", "metadata.annotations")
 
 
-def shown(text: object) -> str:
-    """A text out of an object that nothing has checked yet, for a message: control characters are escaped."""
-    plain = str(text)
-    return plain if plain.isprintable() else repr(plain)
-
-
-def flatten(option: str, raws: Iterable[object]) -> Iterator[tuple[str, dict[str, Any]]]:
+def flatten(option: str, raws: Iterable[object], depth: int = 0) -> Iterator[tuple[str, dict[str, Any]]]:
     """The mappings of a list and of the Lists in it, each with the place it stands at: ``pools[0].items[2]``.
 
     Items of a typed list such as IPPoolList have its kind and version where they leave out their own.
@@ -176,10 +185,12 @@ def flatten(option: str, raws: Iterable[object]) -> Iterator[tuple[str, dict[str
             raise ObjectError("", "", "", place, raw, "is not a mapping")
         kind = raw.get("kind")
         if isinstance(kind, str) and kind.endswith("List"):
+            if depth == _DEEPEST:
+                raise ObjectError("", "", "", place, kind, f"is a List in {_DEEPEST} others, and no cluster has that")
             items = Fields(place, raw, []).sequence(raw, "items", "items")
             if kind != "List":
                 common = {"apiVersion": raw.get("apiVersion"), "kind": kind[:-len("List")]}
                 items = [{**common, **item} if isinstance(item, dict) else item for item in items]
-            yield from flatten(f"{place}.items", items)
+            yield from flatten(f"{place}.items", items, depth + 1)
         else:
             yield place, raw

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import ClusterFileError
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import shown
 
 #: A list whose pages expire under way (410) is begun anew so many times.
 _ATTEMPTS = 3
@@ -116,7 +117,8 @@ def _pages(server: str, get: Get, kind: str, path: str, page_size: int) -> Itera
                 raise ClusterFileError(f"api: {server}: {path}: {error} in the middle of the list") from None
             raise
         if answer.get("kind") != kind + "List":
-            raise ClusterFileError(f"api: {server}: {path}: the answer is a {answer.get('kind')!r}, not a {kind}List")
+            raise ClusterFileError(f"api: {server}: {path}: the answer is a {shown(answer.get('kind'))}, not a "
+                                   f"{kind}List")
         items = answer.get("items") or []
         if not isinstance(items, list):
             raise ClusterFileError(f"api: {server}: {path}: items is not a list")

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gc
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,9 +19,16 @@ from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import 
     read_bytes,
     unpacked,
 )
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import one_line, shown
 
 _Safe: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
+
+#: How many times as long as itself the aliases of a file may make it, and what they may make of a short one.
+_ALIAS_FACTOR = 10
+_ALIAS_FREE = 1 << 20
+#: The size of a node that is being added up.
+_OPEN = -1
 
 
 class _Loader(_Safe):  # type: ignore[misc]
@@ -39,34 +47,28 @@ class _Values:
             _TAG + "str": lambda node: node.value, _TAG + "null": lambda _node: None,
             _TAG + "int": loader.construct_yaml_int, _TAG + "float": loader.construct_yaml_float,
             _TAG + "bool": loader.construct_yaml_bool}
-        self._seen: set[int] = set()
 
     def of(self, node: Any) -> Any:
         """The value of a node."""
         if isinstance(node, yaml.MappingNode):
-            self._once(node)
             return self._mapping(node)
         if isinstance(node, yaml.SequenceNode):
-            self._once(node)
             return [self.of(each) for each in node.value]
         scalar = self._scalars.get(node.tag)
         if scalar is None:
-            raise _problem(node, f"{node.tag} is nothing that JSON knows")
-        return scalar(node)
-
-    def _once(self, node: Any) -> None:
-        """Refuse aliases: a few lines of them, one in the other, would stand for more than any memory holds."""
-        if id(node) in self._seen:
-            raise _problem(node, "an alias (*) stands for a mapping or a list, which JSON cannot say")
-        self._seen.add(id(node))
+            raise _problem(node, f"{shown(node.tag)} is nothing that JSON knows")
+        value = scalar(node)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise _problem(node, f"{shown(node.value)} is no number that JSON knows")
+        return value
 
     def _mapping(self, node: Any) -> dict[str, Any]:
         value: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if key_node.tag != _TAG + "str":
-                raise _problem(key_node, f"key {key_node.value!r} is not a string")
+                raise _problem(key_node, f"key {shown(key_node.value)} is not a string")
             if key_node.value in value:
-                raise _problem(key_node, f"key {key_node.value!r} is there twice")
+                raise _problem(key_node, f"key {shown(key_node.value)} is there twice")
             value[key_node.value] = self.of(value_node)
         return value
 
@@ -75,12 +77,42 @@ def _problem(node: Any, text: str) -> Exception:
     return yaml.constructor.ConstructorError(None, None, text, node.start_mark)
 
 
+def _check_aliases(root: Any, most: int) -> None:
+    """Refuse what a few aliases would make endless or huge, before it is made: sizes are added up, once per node."""
+    sizes: dict[int, int] = {}
+
+    def size(node: Any) -> int:
+        known = sizes.get(id(node))
+        if known == _OPEN:
+            raise _problem(node, "an alias is inside of what it stands for")
+        if known is not None:
+            return known
+        sizes[id(node)] = _OPEN
+        if isinstance(node, yaml.MappingNode):
+            found = 1 + sum(size(key) + size(value) for key, value in node.value)
+        elif isinstance(node, yaml.SequenceNode):
+            found = 1 + sum(map(size, node.value))
+        else:
+            found = 1 + len(node.value)
+        sizes[id(node)] = found
+        return found
+
+    whole = size(root)
+    if whole > most:
+        raise _problem(root, f"its aliases would make {shown(whole)} characters of it; more than {most} are refused")
+
+
 def _documents(data: bytes) -> list[Any]:
+    has_aliases = b"&" in data and b"*" in data
     loader = _Loader(data)
+    values = _Values(loader)
     found = []
     try:
         while loader.check_node():
-            found.append(_Values(loader).of(loader.get_node()))
+            node = loader.get_node()
+            if has_aliases:
+                _check_aliases(node, _ALIAS_FREE + _ALIAS_FACTOR * len(data))
+            found.append(values.of(node))
     finally:
         loader.dispose()
     return [document for document in found if document is not None]
@@ -95,7 +127,7 @@ def load_items(path: str) -> list[Any]:
         try:
             documents = _documents(data)
         except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
-            raise ClusterFileError(f"cluster: {path} is not whole YAML: {error}") from None
+            raise ClusterFileError(f"cluster: {path} is not whole YAML: {one_line(error)}") from None
     if not documents:
         raise ClusterFileError(f"cluster: {path} is empty")
     return items_of(path, documents)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import netaddr
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import ClusterFileError
-from ansible_collections.metal.nodenet.plugins.module_utils.objects import shown
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import one_line, shown
 
 POOL, SERVICES, POD_CIDR, HOSTS = "pool", "service CIDR", "pod CIDR", "node network"
 
@@ -77,16 +77,19 @@ def _of_node(item: Mapping[str, Any]) -> Iterator[Range]:
     spec = _part(item, "spec")
     for text in _texts(spec.get("podCIDRs")) or _texts([spec.get("podCIDR")]):
         yield _range(POD_CIDR, owner, text)
-    for entry in _part(item, "status").get("addresses") or ():
+    addresses = _part(item, "status").get("addresses")
+    for entry in addresses if isinstance(addresses, list) else ():
         if isinstance(entry, dict) and entry.get("type") in ("InternalIP", "ExternalIP"):
             yield _range(HOSTS, owner, entry.get("address"))
 
 
 def _range(use: str, owner: str, text: object) -> Range:
     try:
-        network = netaddr.IPNetwork(str(text))
+        if not isinstance(text, str):
+            raise ValueError
+        network = netaddr.IPNetwork(text)
     except (netaddr.AddrFormatError, ValueError):
-        raise ClusterFileError(f"{owner}: {text!r} is not a network or an address") from None
+        raise ClusterFileError(f"{owner}: {shown(text)} is not a network or an address") from None
     return Range(use, owner, network.version, network.first, network.last, str(network.cidr))
 
 
@@ -110,4 +113,4 @@ def _texts(value: Any) -> list[str]:
 
 
 def _name(item: Mapping[str, Any]) -> str:
-    return shown(_part(item, "metadata").get("name"))
+    return one_line(_part(item, "metadata").get("name"))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import ClusterFileError
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.reduce import packed, reduce_items
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import one_line
 from ansible_collections.metal.nodenet.plugins.plugin_utils.cluster_source import load_items, no_garbage_collection
 from ansible_collections.metal.nodenet.plugins.plugin_utils.files import claimed_hash, sha256_of, write_private
 
@@ -54,7 +55,7 @@ def pack(source: str, items: list[Any]) -> bytes:
     try:
         return packed(items)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ClusterFileError(f"{source} holds what JSON cannot say: {error}") from None
+        raise ClusterFileError(f"{source} holds what JSON cannot say: {one_line(error)}") from None
 
 
 def _known(path: str) -> dict[str, str] | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import ClusterFileError
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.shapes import SHAPES
-from ansible_collections.metal.nodenet.plugins.module_utils.objects import shown
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import one_line, shown
 
 
 def select(items: list[Any], expressions: Mapping[str, str]) -> list[Any]:
@@ -29,11 +29,11 @@ def _compiled(kind: str, text: str) -> Any:
     from jmespath.exceptions import JMESPathError
 
     if kind not in SHAPES:
-        raise ClusterFileError(f"select: {kind!r} is not one of the kinds that are read: {', '.join(SHAPES)}")
+        raise ClusterFileError(f"select: {shown(kind)} is not one of the kinds that are read: {', '.join(SHAPES)}")
     try:
         return jmespath.compile(text)
     except JMESPathError as error:
-        raise ClusterFileError(f"select.{kind}: {text!r} is not a jmespath expression: {error}") from None
+        raise ClusterFileError(f"select.{kind}: {shown(text)} is not a jmespath expression: {error}") from None
 
 
 def _stays(item: dict[str, Any], expression: Any) -> bool:
@@ -45,8 +45,8 @@ def _stays(item: dict[str, Any], expression: Any) -> bool:
     except JMESPathError as error:
         raise ClusterFileError(f"select.{kind}: {title(item)}: {error}") from None
     if not isinstance(value, bool):
-        raise ClusterFileError(f"select.{kind}: the expression gives {value!r} for {title(item)}, and neither true nor "
-                               "false; compare something, such as metadata.namespace != 'test'")
+        raise ClusterFileError(f"select.{kind}: the expression gives {shown(value)} for {title(item)}, and neither "
+                               "true nor false; compare something, such as metadata.namespace != 'test'")
     return value
 
 
@@ -54,5 +54,5 @@ def title(item: Mapping[str, Any]) -> str:
     """What to call an object in a message."""
     meta = item.get("metadata")
     meta = meta if isinstance(meta, dict) else {}
-    name = f"{meta['namespace']}/{meta.get('name')}" if meta.get("namespace") else meta.get("name")
-    return shown(f"{item.get('kind')} {name}")
+    names = [one_line(meta[key]) for key in ("namespace", "name") if meta.get(key)]
+    return f"{one_line(item.get('kind'))} {'/'.join(names) or None}"

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import ClusterFileError
-from ansible_collections.metal.nodenet.plugins.module_utils.objects import shown
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import one_line
 from ansible_collections.metal.nodenet.plugins.plugin_utils.files import claimed_hash, sha256_of, write_private
 
 #: How many snapshots stay.
@@ -97,4 +97,4 @@ def check_loss(before: Collection[str], now: Collection[str], percent: int) -> l
 def few(names: Collection[str], most: int = 10) -> str:
     """Some of the names, for a message."""
     more = f", … ({len(names) - most} more)" if len(names) > most else ""
-    return ", ".join(shown(name) for name in list(names)[:most]) + more
+    return ", ".join(one_line(name) for name in list(names)[:most]) + more

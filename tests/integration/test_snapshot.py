@@ -187,13 +187,11 @@ def test_exactly_one_source(nodes: dict[str, Node], tmp_path: Path) -> None:
 
 def test_what_objects_say_is_never_a_template(nodes: dict[str, Node], tmp_path: Path) -> None:
     evil = "{{ lookup('ansible.builtin.pipe', 'touch " + str(tmp_path / "pwned") + "') }}"
-    (tmp_path / "cluster").write_bytes(listed(*services(3), service(evil)))
-    changed(run(tmp_path, nodes, then=[]))
-    (tmp_path / "cluster").write_bytes(listed(*services(3)))
-    show = {"ansible.builtin.debug": {"msg": "{{ snapshot.lost_services.names | first }}"}}
-    done = run(tmp_path, nodes, then=[show], max_service_loss_percent=50)
-    assert changed(done) is not None
-    assert "lookup('ansible.builtin.pipe'" in done.stdout
+    for name in ({"name": evil}, {"namespace": evil}):
+        (tmp_path / "cluster").write_bytes(listed(*services(3), service(**name)))
+        said = failure(run(tmp_path, nodes, then=[]))
+        assert "lookup('ansible.builtin.pipe'" in said
+        assert "of an object" in said
     assert not (tmp_path / "pwned").exists()
 
 

@@ -20,6 +20,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.calico.rule import F
 from ansible_collections.metal.nodenet.plugins.module_utils.calico.state import one_table
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ip import parse_address, parse_network
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import IPV4, Chain, Desired, SharedChain
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import shown
 
 _METADATA_PORT = 8775
 
@@ -48,7 +49,7 @@ class FloatingOptions(NatOptions):
             if parse_address(address) != (IPV4, address, False) or not 0 < low == high:
                 raise ValueError
         except ValueError:
-            raise ValueError(f"metadata_address: {text!r} is not an IPv4 address, with or without :PORT") from None
+            raise ValueError(f"metadata_address: {shown(text)} is not an IPv4 address, with or without :PORT") from None
         return f"{address}:{low}"
 
 

@@ -136,7 +136,7 @@ def _annotated(item: Item, text: str) -> list[str]:
     field = f"metadata.annotations[{FLOATING_IPS}]"
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
         raise item.error(field, text, "is not a JSON list of strings")

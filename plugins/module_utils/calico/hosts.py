@@ -21,6 +21,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.calico.rule import F
 from ansible_collections.metal.nodenet.plugins.module_utils.calico.state import make_set, one_table
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ip import parse_address
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Chain, Desired
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import shown
 
 #: How many ports one match takes; a range counts as two.
 _PORT_SLOTS = 15
@@ -47,9 +48,10 @@ class HostOptions(CalicoOptions):
         at_least_one("max_ipset_size", self.max_ipset_size)
         for prefix in self.workload_prefixes:
             if not isinstance(prefix, str) or not _plain(prefix):
-                raise ValueError(f"workload_prefixes: {prefix!r} is not the beginning of an interface's name")
+                raise ValueError(f"workload_prefixes: {shown(prefix)} is not the beginning of an interface's name")
             if self.forward_check and len(prefix) >= INTERFACE_LENGTH:
-                raise ValueError(f"workload_prefixes: {prefix!r} is too long for a rule, which needs a + behind it")
+                raise ValueError(f"workload_prefixes: {shown(prefix)} is too long for a rule, which needs a + behind "
+                                 "it")
         for text in self.exclude_interfaces:
             _exclusion(text)
         port_splits(self.nodeport_ranges)
@@ -104,7 +106,7 @@ def _read(addresses: Iterable[tuple[str, str]], family: str) -> Iterable[tuple[s
         try:
             address = parse_address(text.partition("/")[0])
         except (ValueError, AttributeError):
-            raise ValueError(f"addresses: {text!r} on {interface} is not an IP address") from None
+            raise ValueError(f"addresses: {shown(text)} on {interface} is not an IP address") from None
         if address.family == family:
             yield address.text, interface
 
@@ -115,9 +117,10 @@ def _exclusion(text: str) -> re.Pattern[str]:
         try:
             return re.compile(text[1:-1])
         except re.error as error:
-            raise ValueError(f"exclude_interfaces: {text!r} is not a regular expression: {error}") from None
+            raise ValueError(f"exclude_interfaces: {shown(text)} is not a regular expression: {error}") from None
     if not isinstance(text, str) or not _plain(text):
-        raise ValueError(f"exclude_interfaces: {text!r} is neither the name of an interface nor a /regular expression/")
+        raise ValueError(f"exclude_interfaces: {shown(text)} is neither the name of an interface nor a /regular "
+                         "expression/")
     return re.compile(rf"\A{re.escape(text)}\Z")
 
 

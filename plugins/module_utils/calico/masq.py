@@ -32,6 +32,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model impo
     IpSet,
     SharedChain,
 )
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import shown
 
 POOLS_ONLY = "pools"
 POOLS_AND_HOSTS = "pools_and_hosts"
@@ -57,12 +58,13 @@ class MasqOptions(NatOptions):
         super().__post_init__()
         one_of("exclusions", self.exclusions, (POOLS_ONLY, POOLS_AND_HOSTS))
         if self.exclusions == POOLS_AND_HOSTS and not self.version.has_exclusions:
-            raise ValueError(f"exclusions: {self.exclusions!r} is not known in calico_version {self.calico_version}")
+            raise ValueError(f"exclusions: {shown(self.exclusions)} is not known in calico_version "
+                             f"{self.calico_version}")
         at_least_one("max_ipset_size", self.max_ipset_size)
         self._check_filter()
         self._check_address()
         if self.ports is not None and self.ports[0] == 0 and self.nat_outgoing_address:
-            raise ValueError(f"nat_port_range: {self.nat_port_range!r} begins with port 0, which iptables refuses "
+            raise ValueError(f"nat_port_range: {shown(self.nat_port_range)} begins with port 0, which iptables refuses "
                              "together with nat_outgoing_address")
 
     @property
@@ -81,9 +83,9 @@ class MasqOptions(NatOptions):
     def _check_filter(self) -> None:
         name = self.interface_filter
         if name and not _interface(name):
-            raise ValueError(f"interface_filter: {name!r} is not the name of an interface, which may end in +")
+            raise ValueError(f"interface_filter: {shown(name)} is not the name of an interface, which may end in +")
         if len(name) > INTERFACE_LENGTH:
-            raise ValueError(f"interface_filter: {name!r} is longer than {INTERFACE_LENGTH} characters")
+            raise ValueError(f"interface_filter: {shown(name)} is longer than {INTERFACE_LENGTH} characters")
 
     def _check_address(self) -> None:
         text = self.nat_outgoing_address
@@ -92,7 +94,7 @@ class MasqOptions(NatOptions):
         except (ValueError, TypeError, AttributeError):
             fits = False
         if not fits:
-            raise ValueError(f"nat_outgoing_address: {text!r} is not an IPv4 address")
+            raise ValueError(f"nat_outgoing_address: {shown(text)} is not an IPv4 address")
 
 
 def desired(pools: Iterable[Pool], options: MasqOptions, family: str,
@@ -127,7 +129,7 @@ def _warnings(options: MasqOptions, family: str, active: bool, hosts: Sequence[N
     if active and not options.random_fully[family]:
         warnings.append(f"{family}: this iptables does not know --random-fully; masquerading goes without it")
     if options.excludes_hosts and not hosts:
-        warnings.append(f"exclusions: {options.exclusions!r} excludes no host, for hosts is empty")
+        warnings.append(f"exclusions: {shown(options.exclusions)} excludes no host, for hosts is empty")
     return warnings
 
 

@@ -18,6 +18,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.calico.versions impo
     calico_version,
 )
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import FAMILIES, IPV4, IPV6
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import shown
 
 INSERT = "insert"
 APPEND = "append"
@@ -78,7 +79,7 @@ class NatOptions(CalicoOptions):
         one_of("dataplane", self.dataplane, (IPTABLES, BPF))
         missing = [family for family in FAMILIES if family not in self.random_fully]
         if missing:
-            raise ValueError(f"random_fully: {self.random_fully!r} does not say anything about {missing[0]}")
+            raise ValueError(f"random_fully: {shown(self.random_fully)} does not say anything about {missing[0]}")
 
     @property
     def bpf(self) -> bool:
@@ -89,13 +90,13 @@ class NatOptions(CalicoOptions):
 def one_of(option: str, value: object, allowed: Sequence[str]) -> None:
     """Refuse anything but one of the words."""
     if value not in allowed:
-        raise ValueError(f"{option}: {value!r} is not one of {', '.join(allowed)}")
+        raise ValueError(f"{option}: {shown(value)} is not one of {', '.join(allowed)}")
 
 
 def at_least_one(option: str, value: object) -> None:
     """Refuse anything but a positive integer that the kernel takes."""
     if type(value) is not int or not 1 <= value <= 0xFFFFFFFF:
-        raise ValueError(f"{option}: {value!r} is not an integer from 1 to {0xFFFFFFFF}")
+        raise ValueError(f"{option}: {shown(value)} is not an integer from 1 to {0xFFFFFFFF}")
 
 
 def port_range(option: str, value: int | str) -> tuple[int, int]:
@@ -104,5 +105,5 @@ def port_range(option: str, value: int | str) -> tuple[int, int]:
     low = int(match.group(1)) if match else 1
     high = int(match.group(2) or low) if match else 0
     if not low <= high <= 65535:
-        raise ValueError(f"{option}: {value!r} is not a port or a range MIN:MAX of ports from 0 to 65535")
+        raise ValueError(f"{option}: {shown(value)} is not a port or a range MIN:MAX of ports from 0 to 65535")
     return low, high

@@ -83,7 +83,8 @@ def first_digest(chain: str) -> bytes:
 
 def next_digest(digest: bytes, chain: str, text: str) -> bytes:
     """What the id of a rule is made of, and what the one behind it builds on."""
-    return hashlib.sha224(digest + f"-A {chain} HASH {text}".encode()).digest()
+    # Rules of others may hold any bytes.
+    return hashlib.sha224(digest + f"-A {chain} HASH {text}".encode(errors="surrogateescape")).digest()
 
 
 def id_of(digest: bytes) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import shown
+
 NEWEST = "3.33"
 
 _text = re.compile(r"v?3\.([0-9]{1,3})(?:\.([0-9]{1,3}))?").fullmatch
@@ -62,7 +64,7 @@ def calico_version(text: str) -> CalicoVersion:
     match = _text(text) if isinstance(text, str) else None
     minor = int(match.group(1)) if match else 0
     if match is None or not _OLDEST_MINOR <= minor <= _NEWEST_MINOR:
-        raise ValueError(f"calico_version: {text!r} is not a version from 3.{_OLDEST_MINOR} to 3.{_NEWEST_MINOR}, "
+        raise ValueError(f"calico_version: {shown(text)} is not a version from 3.{_OLDEST_MINOR} to 3.{_NEWEST_MINOR}, "
                          "with or without a patch")
     release = (minor, int(match.group(2)) if match.group(2) else _LAST_PATCH)
     network_pools = _has(release, _NETWORK_POOLS)

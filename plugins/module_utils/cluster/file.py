@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import zlib
 from typing import Any
 
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import one_line, shown
+
 _GZIP_MAGIC = b"\x1f\x8b"
+#: A file of a few megabytes can unpack to thousands of times as much. The largest clusters need a tenth of this.
+_UNPACKED_BYTES = 1 << 30
 
 
 class ClusterFileError(ValueError):
@@ -38,10 +41,24 @@ def read_bytes(path: str) -> bytes:
 
 def unpacked(path: str, data: bytes) -> bytes:
     """The content, unpacked if it is gzip."""
+    if not data.startswith(_GZIP_MAGIC):
+        return data
+    parts: list[bytes] = []
+    left = _UNPACKED_BYTES
     try:
-        return gzip.decompress(data) if data.startswith(_GZIP_MAGIC) else data
-    except (OSError, EOFError, zlib.error) as error:
+        while data:
+            stream = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+            # One byte more than there is room for: whether there is more is to be seen.
+            parts.append(stream.decompress(data, left + 1))
+            left -= len(parts[-1])
+            if left < 0:
+                raise ClusterFileError(f"cluster: {path} is more than {_UNPACKED_BYTES} bytes when it is unpacked")
+            if not stream.eof:
+                raise ClusterFileError(f"cluster: {path} cannot be read: the gzip data ends too early")
+            data = stream.unused_data.lstrip(b"\0")
+    except zlib.error as error:
         raise ClusterFileError(f"cluster: {path} cannot be read: {error}") from None
+    return b"".join(parts)
 
 
 def json_document(path: str, data: bytes, ours: bool = False) -> Any:
@@ -51,11 +68,11 @@ def json_document(path: str, data: bytes, ours: bool = False) -> Any:
     several times as fast.
     """
     try:
-        return json.loads(data, object_pairs_hook=None if ours else _no_duplicates)
+        return json.loads(data, object_pairs_hook=None if ours else _no_duplicates, parse_constant=_no_constant)
     except RecursionError:
         raise ClusterFileError(f"cluster: {path} is nested too deeply") from None
     except ValueError as error:
-        raise ClusterFileError(f"cluster: {path} is not whole JSON: {error}") from None
+        raise ClusterFileError(f"cluster: {path} is not whole JSON: {one_line(error)}") from None
 
 
 def items_of(path: str, document: Any) -> list[Any]:
@@ -81,6 +98,13 @@ def items_of(path: str, document: Any) -> list[Any]:
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        keys = [key for key, _value in pairs]
-        raise ValueError(f"key {next(key for key in keys if keys.count(key) > 1)!r} is there twice in one object")
+        seen: set[str] = set()
+        for key, _value in pairs:
+            if key in seen:
+                raise ValueError(f"key {shown(key)} is there twice in one object")
+            seen.add(key)
     return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number that JSON knows")

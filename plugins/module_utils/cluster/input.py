@@ -27,6 +27,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import (
     StateDir,
     StateError,
 )
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import shown
 
 SUFFIX = ".json.gz"
 
@@ -89,7 +90,7 @@ def wants_input(params: dict[str, Any]) -> bool:
 
 def _check(path: str, data: bytes, sha256: str) -> None:
     if not _sha256(sha256):
-        raise ClusterFileError(f"cluster_sha256: {sha256!r} is not a SHA-256 in lower-case hexadecimal digits")
+        raise ClusterFileError(f"cluster_sha256: {shown(sha256)} is not a SHA-256 in lower-case hexadecimal digits")
     found = hashlib.sha256(data).hexdigest()
     if found != sha256:
         raise ClusterFileError(f"cluster: {path} is not what was sent: its SHA-256 is {found} and not {sha256}")

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.shapes import FLOATING_IPS, SHAPES
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import shown
 
 #: Higher levels take several times as long for a few percent.
 _GZIP_LEVEL = 6
@@ -24,10 +25,11 @@ def reduce_items(items: Iterable[Any]) -> list[Any]:
     """
     out = []
     for item in items:
-        if not isinstance(item, dict):
+        kind = item.get("kind") if isinstance(item, dict) else None
+        if not isinstance(kind, str):
             out.append(item)
             continue
-        shape = SHAPES.get(str(item.get("kind")))
+        shape = SHAPES.get(kind)
         if shape is not None and not _is_read_by_none(item):
             out.append(_cut(item, shape))
     return sorted(out, key=_place)
@@ -36,7 +38,7 @@ def reduce_items(items: Iterable[Any]) -> list[Any]:
 def packed(items: list[Any]) -> bytes:
     """A ``v1`` List of the items as gzip of JSON: equal items are equal bytes."""
     document = {"apiVersion": "v1", "kind": "List", "items": items}
-    text = json.dumps(document, separators=(",", ":"), sort_keys=True)
+    text = json.dumps(document, separators=(",", ":"), sort_keys=True, allow_nan=False)
     return gzip.compress(text.encode(), _GZIP_LEVEL, mtime=0)
 
 
@@ -57,7 +59,12 @@ def _place(item: Any) -> tuple[str, str, str]:
     if not isinstance(item, dict):
         return "", "", ""
     meta = _metadata(item)
-    return str(item.get("kind")), str(meta.get("namespace") or "default"), str(meta.get("name"))
+    return _text(item.get("kind")), _text(meta.get("namespace") or "default"), _text(meta.get("name"))
+
+
+def _text(value: Any) -> str:
+    """What to sort by: a name, or something of a certain order where a name should be."""
+    return value if isinstance(value, str) else shown(value)
 
 
 def _cut(value: Any, shape: Any) -> Any:

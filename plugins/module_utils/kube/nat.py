@@ -25,6 +25,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors imp
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.iptables import Iptables
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import IPV4, IPV6, Desired, Tables
 from ansible_collections.metal.nodenet.plugins.module_utils.reconcile import Hooks
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import shown
 from ansible_collections.metal.nodenet.plugins.module_utils.states import Manager
 
 #: Chains that only a kubelet makes: it also has a part in KUBE-FIREWALL and, in its older versions, KUBE-MARK-DROP.
@@ -165,7 +166,7 @@ def _of_kind(kind: str, option: str, objects: Sequence[dict[str, Any]]) -> list[
     """Objects given inline, where their kind goes without saying."""
     for index, item in enumerate(objects):
         if item.get("kind", kind) != kind:
-            raise NetfilterError(f"{option}[{index}].kind: {item['kind']!r} is not {kind}")
+            raise NetfilterError(f"{option}[{index}].kind: {shown(item['kind'])} is not {kind}")
     return [{**item, "kind": kind} for item in objects]
 
 
@@ -184,4 +185,4 @@ def _mask(text: str) -> int:
     try:
         return int(text, 0)
     except ValueError:
-        raise NetfilterError(f"foreign_mark_mask: {text!r} is not a number such as 0xffff0000") from None
+        raise NetfilterError(f"foreign_mark_mask: {shown(text)} is not a number such as 0xffff0000") from None

@@ -19,7 +19,8 @@ from ansible_collections.metal.nodenet.plugins.module_utils.kube.services import
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.slices import Endpoint, read_slice
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ip import Address, parse_address
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import FAMILIES
-from ansible_collections.metal.nodenet.plugins.module_utils.objects import ObjectError
+from ansible_collections.metal.nodenet.plugins.module_utils.objects import ObjectError, plain
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import shown
 
 __all__ = ["Cluster", "Endpoint", "Node", "ObjectError", "PortKey", "ServicePort", "node_warnings", "read_cluster"]
 
@@ -27,6 +28,7 @@ ZONE_LABEL = "topology.kubernetes.io/zone"
 
 #: How many names a warning shows.
 _SHOWN = 3
+_NAME_LENGTH = 253
 
 _KINDS = ("Node", "Service", "EndpointSlice")
 
@@ -94,12 +96,12 @@ def node_warnings(cluster: Cluster, node_name: str) -> list[str]:
     """
     found = []
     if cluster.nodes and node_name not in cluster.nodes:
-        found.append(f"node_name {node_name!r} is the name of no Node (there are "
+        found.append(f"node_name {shown(node_name)} is the name of no Node (there are "
                      f"{_nearest(node_name, cluster.nodes)}): its zone and addresses are not known")
     others = cluster.endpoint_nodes
     if others and node_name not in others and not (
             node_name in cluster.nodes and not any(_same_host(other, node_name) for other in others)):
-        found.append(f"node_name {node_name!r} is the nodeName of no endpoint (there are "
+        found.append(f"node_name {shown(node_name)} is the nodeName of no endpoint (there are "
                      f"{_nearest(node_name, others)}): no endpoint counts as local")
     return found
 
@@ -107,8 +109,10 @@ def node_warnings(cluster: Cluster, node_name: str) -> list[str]:
 def _nearest(name: str, others: Collection[str]) -> str:
     """The names that ``name`` may have been meant to be, the nearest first; any where none is near."""
     same = sorted(other for other in others if _same_host(other, name))
-    near = same or get_close_matches(name, sorted(others), _SHOWN) or sorted(others)
-    return ", ".join(near[:_SHOWN]) + (", …" if len(others) > min(len(near), _SHOWN) else "")
+    # Comparing takes time in proportion to the length, and no name of a node is long.
+    names = sorted(other for other in others if len(other) <= _NAME_LENGTH)
+    near = same or get_close_matches(name[:_NAME_LENGTH], names, _SHOWN) or sorted(others)
+    return ", ".join(map(plain, near[:_SHOWN])) + (", …" if len(others) > min(len(near), _SHOWN) else "")
 
 
 def _same_host(one: str, other: str) -> bool:

@@ -19,6 +19,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ip import 
     parse_network,
 )
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import FAMILIES, IPV4, IPV6
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import shown
 
 PRIMARY = "primary"
 #: The bit that the kubelet's rule drops by.
@@ -84,14 +85,14 @@ class ProxyOptions:
         if PRIMARY not in self.nodeport_addresses:
             _networks("nodeport_addresses", self.nodeport_addresses)
         elif len(self.nodeport_addresses) > 1:
-            raise ValueError(f"nodeport_addresses: {PRIMARY!r} stands alone: {list(self.nodeport_addresses)!r}")
+            raise ValueError(f"nodeport_addresses: {PRIMARY!r} stands alone: {shown(list(self.nodeport_addresses))}")
         elif not self.layout.primary_word:
             raise ValueError(f"nodeport_addresses: {PRIMARY!r} is not known in layout {self.layout.name}")
         for address in self.local_addresses:
             _address("node_addresses", address)
         for family, address in self.node_ips.items():
             if family not in FAMILIES or _address("node_ips", address) != family:
-                raise ValueError(f"node_ips: {address!r} is not an {family} address")
+                raise ValueError(f"node_ips: {shown(address)} is not an {family} address")
         if not self.localhost_nodeports and not self.layout.excludes_loopback:
             raise ValueError(f"localhost_nodeports: False is not possible in layout {self.layout.name}, which always "
                              "serves node ports on loopback addresses")
@@ -164,7 +165,7 @@ class ProxyOptions:
     def _check_mark(self) -> None:
         bit = self.masquerade_bit
         if type(bit) is not int or not 0 <= bit <= 31:
-            raise ValueError(f"masquerade_bit: {bit!r} is not an integer from 0 to 31")
+            raise ValueError(f"masquerade_bit: {shown(bit)} is not an integer from 0 to 31")
         if self.foreign_mark_mask < 0 or self.foreign_mark_mask > 0xFFFFFFFF:
             raise ValueError(f"foreign_mark_mask: {self.foreign_mark_mask:#x} is not a mask of 32 bits")
         if 1 << bit & self.foreign_mark_mask:
@@ -174,7 +175,8 @@ class ProxyOptions:
 
     def _check_detect(self) -> None:
         if self.detect_local not in DETECT_MODES:
-            raise ValueError(f"detect_local.mode: {self.detect_local!r} is not one of {', '.join(DETECT_MODES[1:])}")
+            raise ValueError(f"detect_local.mode: {shown(self.detect_local)} is not one of "
+                             f"{', '.join(DETECT_MODES[1:])}")
         if self.detect_local in _CIDR_MODES:
             for network in self._cidrs():
                 # The negated match of it cannot be written, and there is nothing to tell apart.
@@ -184,10 +186,10 @@ class ProxyOptions:
             return
         name = self.detect_interface() or ""
         if not _interface(self.interface):
-            raise ValueError(f"detect_local.interface: {self.interface!r} is not the name of an interface, which mode "
-                             f"{self.detect_local} needs")
+            raise ValueError(f"detect_local.interface: {shown(self.interface)} is not the name of an interface, which "
+                             f"mode {self.detect_local} needs")
         if len(name) > _INTERFACE_LENGTH:
-            raise ValueError(f"detect_local.interface: {name!r} is longer than {_INTERFACE_LENGTH} characters")
+            raise ValueError(f"detect_local.interface: {shown(name)} is longer than {_INTERFACE_LENGTH} characters")
 
 
 def _networks(option: str, texts: Sequence[str]) -> list[Network]:
@@ -196,7 +198,7 @@ def _networks(option: str, texts: Sequence[str]) -> list[Network]:
         try:
             networks.append(parse_network(text))
         except (ValueError, AttributeError):
-            raise ValueError(f"{option}: {text!r} is not a CIDR") from None
+            raise ValueError(f"{option}: {shown(text)} is not a CIDR") from None
     return networks
 
 
@@ -204,4 +206,4 @@ def _address(option: str, text: str) -> str:
     try:
         return parse_address(text).family
     except (ValueError, TypeError, AttributeError):
-        raise ValueError(f"{option}: {text!r} is not an IP address") from None
+        raise ValueError(f"{option}: {shown(text)} is not an IP address") from None

@@ -186,7 +186,7 @@ def _follows_hints(annotations: Mapping[str, Any], layout: Layout) -> bool:
         if annotation in annotations:
             value = annotations[annotation]
             if layout.hint_values is not None:
-                return value in layout.hint_values
+                return isinstance(value, str) and value in layout.hint_values
             return bool(value) and value not in ("disabled", "Disabled")
     return False
 

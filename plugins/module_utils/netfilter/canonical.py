@@ -336,7 +336,10 @@ def _statistic(option: Option) -> Option:
     if name != "--probability" or not values:
         return option
     # The kernel keeps 31 bits of it.
-    return name, negated, (str(int(float(values[0]) * _PROBABILITY_ONE + 0.5)),)
+    probability = float(values[0])
+    if not 0 <= probability <= 1:
+        raise ValueError(f"{values[0]} is no probability")
+    return name, negated, (str(int(probability * _PROBABILITY_ONE + 0.5)),)
 
 
 def _target(target: tuple[str, list[Option]], v4: bool) -> Match:

@@ -15,6 +15,7 @@ import socket
 from typing import NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import IPV4, IPV6
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import shown
 
 BITS = {IPV4: 32, IPV6: 128}
 
@@ -62,17 +63,17 @@ def parse_network(text: str) -> Network:
     """Read a CIDR of either family and drop its host bits. Raises ``ValueError`` with the text if it is none."""
     address_text, slash, length_text = text.strip(" \t").partition("/")
     if not slash or not _digits(length_text) or address_text.strip() != address_text:
-        raise ValueError(f"not a CIDR: {text!r}")
+        raise ValueError(f"not a CIDR: {shown(text)}")
     try:
         packed, zeros = _pack(address_text)
     except ValueError:
-        raise ValueError(f"not a CIDR: {text!r}") from None
+        raise ValueError(f"not a CIDR: {shown(text)}") from None
     length = int(length_text)
     if len(packed) == 16 and packed[:12] == _MAPPED and length >= 96:
         packed, length = packed[12:], length - 96
     bits = len(packed) * 8
     if length > bits:
-        raise ValueError(f"not a CIDR: {text!r}")
+        raise ValueError(f"not a CIDR: {shown(text)}")
     shift = bits - length
     first = int.from_bytes(packed, "big") >> shift << shift
     family = IPV4 if bits == 32 else IPV6
@@ -122,18 +123,18 @@ def _pack(text: str) -> tuple[bytes, bool]:
     try:
         return socket.inet_pton(socket.AF_INET6, _long_group.sub("", text)), zeros
     except (OSError, ValueError):
-        raise ValueError(f"not an IP address: {text!r}") from None
+        raise ValueError(f"not an IP address: {shown(text)}") from None
 
 
 def _pack4(text: str) -> tuple[bytes, bool]:
     match = _octets(text)
     if not match:
-        raise ValueError(f"not an IP address: {text!r}")
+        raise ValueError(f"not an IP address: {shown(text)}")
     parts = match.groups()
     # Only the last digits can matter; a text of a thousand digits must not cost.
     short = [part.lstrip("0") or "0" for part in parts]
     if any(len(part) > 3 or int(part) > 255 for part in short):
-        raise ValueError(f"not an IP address: {text!r}")
+        raise ValueError(f"not an IP address: {shown(text)}")
     return bytes(map(int, short)), any(part != clean for part, clean in zip(parts, short))
 
 

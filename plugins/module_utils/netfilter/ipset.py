@@ -15,11 +15,15 @@ from typing import NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import ToolError
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.tools import find_tool, run_tool
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import shown
 
 _ERROR_LINE = re.compile(r"[Ee]rror in line (\d+)")
-_MAXELEM = re.compile(r"\bmaxelem (\d+)")
+_MAXELEM = re.compile(r"\bmaxelem ([0-9]{1,10})\b")
 _FAMILY = re.compile(r"\bfamily (\w+)")
 _ENTRIES = re.compile(r"(?m)^Number of entries: (\d+)")
+_PLAIN_TYPES = ("hash:net", "hash:ip")
+_plain_member = re.compile(r"[0-9a-fA-F.:]+(?:/[0-9]+)?").fullmatch
+_number = re.compile(r"[0-9]{1,10}").fullmatch
 _UNREADABLE = "not supported by userspace"
 _IN_USE = "in use by a kernel component"
 #: Seconds between tries to take a set away which the kernel still holds.
@@ -102,14 +106,22 @@ class Ipset:
 
 
 def parse_list(text: str) -> SetState:
-    """What ``ipset list NAME`` says of one set."""
+    """What ``ipset list NAME`` says of one set. Raises ``ToolError`` for what is no such list."""
     head, _members, tail = text.partition("\nMembers:\n")
-    fields = dict(line.split(": ", 1) for line in head.splitlines() if ": " in line)
+    fields = dict(line.split(": ", 1) for line in head.split("\n") if ": " in line)
     header = fields.get("Header", "")
     maxelem, family = _MAXELEM.search(header), _FAMILY.search(header)
-    members = frozenset(line.split(" ", 1)[0] for line in tail.splitlines() if line)
-    return SetState(fields.get("Type", ""), family.group(1) if family else "", int(maxelem.group(1)) if maxelem else 0,
-                    members, int(fields.get("References", "0")))
+    references = fields.get("References", "0")
+    kind = fields.get("Type", "")
+    members = frozenset(line.split(" ", 1)[0] for line in tail.split("\n") if line)
+    # What is of another type is never written member by member.
+    odd = "" if kind not in _PLAIN_TYPES else next((member for member in members if not _plain_member(member)), "")
+    odd = odd or next((line for line in tail.split("\n") if " nomatch" in line), "")
+    if odd or not _number(references):
+        raise ToolError(f"the list of set {shown(fields.get('Name', ''))} has something in it that this collection "
+                        f"cannot read: {shown(odd or references)}", ["ipset", "list"])
+    return SetState(kind, family.group(1) if family else "", int(maxelem.group(1)) if maxelem else 0,
+                    members, int(references))
 
 
 def _explain(error: ToolError, text: str) -> ToolError:

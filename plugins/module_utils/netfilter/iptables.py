@@ -86,7 +86,7 @@ class Iptables:
     def _list(self, table: str, chain: str, *number: str) -> list[str] | None:
         argv = [self._plain or base_name(self.family), "-w", str(self._lock_timeout), "-t", table, "-S", chain, *number]
         try:
-            return run_tool(argv).stdout.splitlines()
+            return run_tool(argv).stdout.split("\n")
         except ToolError as error:
             # Only 1 means that it is not there; the lock and the kernel have codes of their own. iptables-nft 1.8.9
             # calls a chain that is not there incompatible.

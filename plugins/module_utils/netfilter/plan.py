@@ -26,6 +26,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model impo
     target_of,
 )
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.shared_chain import arrange
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import shown
 
 EMPTY_TABLE = Table({}, {})
 
@@ -161,7 +162,7 @@ def _validate(family: str, plan: TablePlan, wanted: TableDesired) -> None:
     """Look at what would be written; what is in the kernel has been accepted before."""
     table = plan.table
     for chain, _before in plan.writes:
-        if len(chain.name.encode()) > CHAIN_NAME_BYTES:
+        if len(chain.name.encode(errors="surrogateescape")) > CHAIN_NAME_BYTES:
             raise PlanError(f"{family} {table}: chain name {chain.name} is longer than {CHAIN_NAME_BYTES} bytes")
     if not _plainly_valid(plan.writes, wanted):
         for chain, _before in plan.writes:
@@ -185,7 +186,7 @@ def _plainly_valid(writes: Sequence[ChainWrite], wanted: TableDesired) -> bool:
 
 def _validate_rule(family: str, table: str, chain: str, rule: str, wanted: TableDesired) -> None:
     if "\n" in rule or "\0" in rule:
-        raise PlanError(f"{family} {table}: a rule of {chain} has a line break or NUL in it: {rule!r}")
+        raise PlanError(f"{family} {table}: a rule of {chain} has a line break or NUL in it: {shown(rule)}")
     target = target_of(rule)
     if target and target not in wanted.chains and wanted.owns(target):
         raise PlanError(f"{family} {table}: {chain} would lead to {target}, which would not be there: {rule}")

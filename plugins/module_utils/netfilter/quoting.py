@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import re
 
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import shown
+
 #: The kernel keeps 255 bytes of a comment and drops the rest without a word.
 COMMENT_BYTES = 255
 
@@ -29,7 +31,7 @@ def quote(text: str) -> str:
     if _bare(text):
         return text
     if "\n" in text or "\r" in text or "\0" in text:
-        raise ValueError(f"a line break or NUL cannot be written in a rule: {text!r}")
+        raise ValueError(f"a line break or NUL cannot be written in a rule: {shown(text)}")
     return '"' + _special.sub(r"\\\g<0>", text) + '"'
 
 
@@ -40,7 +42,7 @@ def unquote(word: str) -> str:
     """
     words = tokenise(word)
     if len(words) != 1:
-        raise ValueError(f"not one word: {word!r}")
+        raise ValueError(f"not one word: {shown(word)}")
     return words[0][0]
 
 
@@ -63,7 +65,7 @@ def tokenise(line: str) -> list[tuple[str, bool]]:
         else:
             words.append((before + _escaped.sub(r"\1", quoted) if "\\" in quoted else before + quoted, True))
     if line.find('"', end) >= 0:
-        raise ValueError(f"unterminated quote: {line!r}")
+        raise ValueError(f"unterminated quote: {shown(line)}")
     return words
 
 

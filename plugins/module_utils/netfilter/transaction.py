@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.compare import changed_rules
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import PlanError
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import possible_targets
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import (
     ChainWrite,
@@ -29,6 +30,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan impor
     TablePlan,
 )
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_format import chain_lines
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import shown
 
 #: Tables in the order in which they are written: what rejects and drops before what translates.
 _ORDER = {"raw": 0, "mangle": 1, "filter": 2, "nat": 3}
@@ -76,6 +78,38 @@ def _transaction(tables: Sequence[tuple[str, list[str]]]) -> Transaction:
     return Transaction("\n".join(out) + "\n", tuple(name for name, _lines in tables))
 
 
+def _additions(chain: str, rules: Sequence[str]) -> str:
+    """The lines that write a chain, without the last end of line. Looked through as a whole, for there may be many."""
+    text = chain_lines(chain, rules)
+    if text.count("\n") != len(rules) or "\0" in text:
+        _refuse(rules)
+    return text[:-1]
+
+
+def _insertions(chain: str, rules: Sequence[tuple[int, str]]) -> Iterator[str]:
+    """The lines that insert rules at their positions."""
+    _refuse([rule for _at, rule in rules])
+    return (f"-I {chain} {at} {rule}" for at, rule in rules)
+
+
+def _refuse(rules: Sequence[str]) -> None:
+    for rule in rules:
+        if _breaks(rule):
+            raise PlanError(f"a rule cannot be written, for it has a line break or NUL in it: {shown(rule)}")
+
+
+def _breaks(rule: str) -> bool:
+    """Whether a rule cannot be said in a restore input. The tools take line breaks in comments and print them."""
+    return "\n" in rule or "\0" in rule
+
+
+def _deletions(parent: str, before: Sequence[str], going: Sequence[str]) -> Iterator[str]:
+    """The lines that delete rules by their text; what cannot be said, by its number, the last one first."""
+    unsaid = [index for index, rule in enumerate(before) if _breaks(rule) and rule in going]
+    yield from (f"-D {parent} {index + 1}" for index in reversed(unsaid))
+    yield from (f"-D {parent} {rule}" for rule in going if not _breaks(rule))
+
+
 def _table_lines(writes: Sequence[ChainWrite], removals: Sequence[str], parents: Sequence[ParentEdit]) -> Iterator[str]:
     edits = [parent_edit(edit) for edit in parents]
     small = {write.chain.name: found for write in writes for found in [_small_edit(write)] if found is not None}
@@ -83,14 +117,14 @@ def _table_lines(writes: Sequence[ChainWrite], removals: Sequence[str], parents:
     yield from (f":{write.chain.name} - [0:0]" for write in whole)
     yield from (f":{name} - [0:0]" for name in removals)
     for edit, (deleted, _inserted) in zip(parents, edits):
-        yield from (f"-D {edit.parent} {rule}" for rule in deleted)
+        yield from _deletions(edit.parent, edit.before, deleted)
     for name, (gone, _new) in small.items():
         yield from (f"-D {name} {rule}" for rule in gone)
-    yield from (chain_lines(write.chain.name, write.chain.rules)[:-1] for write in whole if write.chain.rules)
+    yield from (_additions(write.chain.name, write.chain.rules) for write in whole if write.chain.rules)
     for name, (_gone, inserted) in small.items():
-        yield from (f"-I {name} {at} {rule}" for at, rule in inserted)
+        yield from _insertions(name, inserted)
     for edit, (_deleted, inserted) in zip(parents, edits):
-        yield from (f"-I {edit.parent} {at} {rule}" for at, rule in inserted)
+        yield from _insertions(edit.parent, inserted)
     yield from (f"-X {name}" for name in removals)
 
 
@@ -104,6 +138,8 @@ def _small_edit(write: ChainWrite) -> tuple[list[str], list[tuple[int, str]]] | 
     if chain.ordered or before is None or len(before) < _LONG_CHAIN:
         return None
     gone, new = changed_rules(before, chain.rules)
+    if any(map(_breaks, gone)):
+        return None
     tail = list(chain.rules[len(chain.rules) - chain.tail:])
     if len(gone) > _FEW_DELETIONS or len(new) > _FEW_INSERTIONS or list(before[len(before) - chain.tail:]) != tail:
         return None

@@ -130,8 +130,22 @@ def test_a_key_that_is_no_string_is_refused(tmp_path: Path) -> None:
 def test_aliases_that_stand_for_billions_are_refused_at_once(tmp_path: Path) -> None:
     lines = ["kind: List", "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     lines += [f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]" for before, name in zip("abcdefghi", "bcdefghij")]
-    with pytest.raises(ClusterFileError, match="an alias"):
+    with pytest.raises(ClusterFileError, match="aliases would make [0-9]+ characters"):
         _as("\n".join([*lines, "items: []", ""]))(tmp_path)
+
+
+def test_aliases_of_one_long_text_are_refused_where_they_would_make_gigabytes(tmp_path: Path) -> None:
+    text = f"kind: Service\na: &a {'x' * 100_000}\nb: [{'*a, ' * 10_000}]\n"
+    with pytest.raises(ClusterFileError, match="aliases would make 10[0-9]+ characters"):
+        _as(text)(tmp_path)
+
+
+def test_aliases_as_programs_write_them_are_read(tmp_path: Path) -> None:
+    labels = {"app": "web"}
+    services = [{"kind": "Service", "metadata": {"name": f"web-{number}", "labels": labels}} for number in range(500)]
+    text = yaml.safe_dump({"kind": "List", "items": services})
+    assert "*id001" in text
+    assert _as(text)(tmp_path) == services
 
 
 def test_yaml_that_holds_itself_is_refused(tmp_path: Path) -> None:
@@ -142,14 +156,15 @@ def test_yaml_that_holds_itself_is_refused(tmp_path: Path) -> None:
 
 def test_yaml_reads_as_pyyaml_does(tmp_path: Path) -> None:
     text = ("kind: Service\nmetadata: {name: a, labels: {x: 'yes', y: \"0x10\", z: 2026-01-01}}\n"
-            "spec: {i: [1, -2, 0o17, 0x10], f: [1.5, .inf], b: [yes, false], n: [~, null]}\n"
-            "again: {k: &s text, l: *s}\nlong: |-\n  two\n  lines\n")
+            "spec: {i: [1, -2, 0o17, 0x10], f: [1.5, 1e3], b: [yes, false], n: [~, null]}\n"
+            "again: {k: &s {deep: text}, l: *s}\nlong: |-\n  two\n  lines\n")
     expected = yaml.safe_load(text.replace("2026-01-01", "'2026-01-01'"))
     assert _as(text)(tmp_path) == [expected]
 
 
 @pytest.mark.parametrize("text", [
-    "kind: !!python/name:os.system x\n", "kind: Pod\n<<: {a: 1}\n", "kind: !!binary aGk=\n"])
+    "kind: !!python/name:os.system x\n", "kind: Pod\n<<: {a: 1}\n", "kind: !!binary aGk=\n",
+    "kind: Pod\nspec: .inf\n", "kind: Pod\nspec: {a: .nan}\n"])
 def test_what_json_cannot_say_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(ClusterFileError, match="is not whole YAML"):
         _as(text)(tmp_path)
