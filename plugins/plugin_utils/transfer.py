@@ -18,7 +18,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import (
 def state_dir_of(arguments: dict[str, Any]) -> StateDir:
     """The task's ``state_dir``. Raises ``AnsibleActionFail`` for a path that can be none."""
     try:
-        return StateDir(str(arguments.get("state_dir") or DEFAULT_PATH))
+        return StateDir(str(arguments.get("state_dir") or DEFAULT_PATH), elsewhere=True)
     except StateError as error:
         raise AnsibleActionFail(str(error)) from error
 

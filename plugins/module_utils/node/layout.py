@@ -36,13 +36,17 @@ class StateError(NetfilterError):
 
 
 class StateDir:
-    """The files of one state directory. Parts of a path are given as words: ``("guard", "armed.json")``."""
+    """The files of one state directory. Parts of a path are given as words: ``("guard", "armed.json")``.
 
-    def __init__(self, path: str) -> None:
+    ``elsewhere``: it is on another machine, and only paths are asked for.
+    """
+
+    def __init__(self, path: str, elsewhere: bool = False) -> None:
         if not os.path.isabs(path) or os.path.normpath(path) == "/":
             raise StateError(f"state_dir: {path!r} is not the absolute path of a directory of its own")
         self.path = os.path.normpath(path)
-        _refuse_open_to_others(self.path)
+        if not elsewhere:
+            _refuse_open_to_others(self.path)
 
     def file(self, *parts: str) -> str:
         """The path of a file in the directory."""
