@@ -2,12 +2,14 @@
 #
 #   VENV    where the virtual environment is (made on first use; default .venv)
 #   PYTHON  the Python to make it with (3.11 or newer; default python3)
+#   EXAMPLES  how many examples per property "make fuzz" runs
 #   SCENARIO, RELEASE, BACKEND    what "make molecule" runs; several words are several runs
 
 SHELL := /bin/sh
 TOP := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 PYTHON ?= python3
 VENV ?= .venv
+EXAMPLES ?= 5000
 SCENARIO ?=
 RELEASE ?= bookworm
 BACKEND ?= nft
@@ -25,7 +27,7 @@ export ANSIBLE_HOME := $(TOP)/.ansible
 export LC_ALL := C.UTF-8
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test molecule matrix mutations lint bench setup clean
+.PHONY: help demo test molecule matrix mutations fuzz lint bench setup clean
 
 help:
 	@echo "make demo        build a small world of network namespaces, show what the collection does there, take it down (root)"
@@ -33,6 +35,7 @@ help:
 	@echo "make molecule    all scenarios on containers, or some: SCENARIO=kube_nat RELEASE=trixie BACKEND=legacy (root, podman)"
 	@echo "make matrix      the same on every Debian release and both backends; hours if SCENARIO names none"
 	@echo "make mutations   break the collection in each way of molecule/mutations.yml: scenarios must notice (root, podman)"
+	@echo "make fuzz        hostile input of every kind, for as long as EXAMPLES (per property) takes (root)"
 	@echo "make lint        only the checks that need no root: style, types, documentation, build"
 	@echo "make bench       measure rendering by size of the cluster"
 	@echo "make setup       only install what the others need"
@@ -59,6 +62,10 @@ matrix: molecule
 mutations:
 	@$(TOP)/tests/tools/setup.sh test
 	@$(TOP)/tests/tools/mutate.py $(SCENARIO)
+
+fuzz:
+	@$(TOP)/tests/tools/setup.sh test
+	@FUZZ_EXAMPLES="$(EXAMPLES)" pytest -q $(TOP)/tests/fuzz
 
 lint:
 	@$(TOP)/tests/tools/setup.sh lint
