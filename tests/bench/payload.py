@@ -4,7 +4,8 @@
 """What travels to a node for each module, and how long it takes to start: ``python tests/bench/payload.py``.
 
 The payload is what Ansible sends for a task: the module, what it imports, and Ansible's own part, which is all that
-``ping`` has. Starting is a Python that imports the module. ``cluster_snapshot`` and ``plan_report`` are the controller's.
+``ping`` has. Starting is a Python that imports the module. Two modules are there for their documentation:
+their work is done on the controller.
 """
 
 from __future__ import annotations
