@@ -61,7 +61,7 @@ matrix: molecule
 
 mutations:
 	@$(TOP)/tests/tools/setup.sh test
-	@$(TOP)/tests/tools/mutate.py $(SCENARIO)
+	@python $(TOP)/tests/tools/mutate.py $(SCENARIO)
 
 fuzz:
 	@$(TOP)/tests/tools/setup.sh test

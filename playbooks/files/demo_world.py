@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Builds the small world of the demo out of network namespaces, and takes it down.
 
     demo_world.py up      (down first, if any of it is there)

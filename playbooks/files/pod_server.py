@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """What runs in a pod of the demo: says which pod it is and whom it sees, over HTTP and over UDP, IPv4 and IPv6.
 
     pod_server.py POD HTTP_PORT UDP_PORT

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Opens connections to one address and compares the answers of the pods with what was expected.
 
     probe.py URL [--times N] (--pods POD,POD --sources ADDRESS,ADDRESS | --refused | --silent)
@@ -37,7 +36,7 @@ def ask_udp(host: str, port: int, timeout: float) -> bytes:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("url")
     parser.add_argument("--times", type=int, default=30)
     parser.add_argument("--timeout", type=float, default=3)
@@ -53,7 +52,7 @@ def main() -> None:
     url = urlsplit(wanted.url)
     ask = {"http": ask_http, "udp": ask_udp}[url.scheme]
     pods, sources, failures = Counts(), Counts(), Counts()
-    for _ in range(wanted.times):
+    for _time in range(wanted.times):
         try:
             answer = json.loads(ask(str(url.hostname), int(url.port or 80), wanted.timeout))
         except OSError as error:

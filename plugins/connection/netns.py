@@ -16,7 +16,7 @@ description:
     container engine or a virtual machine.
   - Files, processes and users are those of the controller. Copying a file to the host copies it on the controller.
 author:
-  - the metal.nodenet authors
+  - the metal.nodenet authors (@metal-nodenet)
 version_added: 0.1.0
 options:
   netns:
@@ -144,7 +144,8 @@ class Connection(LocalConnection):
     def _try_to_enter(self) -> None:
         """Find out now whether the namespace can be entered, so that later failures are those of the commands."""
         try:
-            tried = subprocess.run([*self._enter, "true"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            tried = subprocess.run([*self._enter, "true"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                   check=False)
         except OSError as error:
             raise AnsibleConnectionFailure(f"{self._enter[0]} does not run: {error}") from error
         if tried.returncode != 0:

@@ -146,7 +146,7 @@ class Fields:
         if value is None:
             return 0
         # bool is an int in Python, and no port.
-        if type(value) is not int or not (least <= value <= most or value == 0):
+        if not isinstance(value, int) or isinstance(value, bool) or not (least <= value <= most or value == 0):
             raise self.error(field, value, f"is not an integer from {least} to {most}")
         return value
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import netaddr
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import ClusterFileError
 from ansible_collections.metal.nodenet.plugins.module_utils.shown import one_line, shown
+from ansible_collections.metal.nodenet.plugins.plugin_utils.libraries import on_the_controller
 
 POOL, SERVICES, POD_CIDR, HOSTS = "pool", "service CIDR", "pod CIDR", "node network"
 
@@ -84,6 +84,9 @@ def _of_node(item: Mapping[str, Any]) -> Iterator[Range]:
 
 
 def _range(use: str, owner: str, text: object) -> Range:
+    with on_the_controller():
+        import netaddr
+
     try:
         if not isinstance(text, str):
             raise ValueError

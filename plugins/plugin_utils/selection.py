@@ -11,6 +11,7 @@ from typing import Any
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import ClusterFileError
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.shapes import SHAPES
 from ansible_collections.metal.nodenet.plugins.module_utils.shown import one_line, shown
+from ansible_collections.metal.nodenet.plugins.plugin_utils.libraries import on_the_controller
 
 
 def select(items: list[Any], expressions: Mapping[str, str]) -> list[Any]:
@@ -24,9 +25,9 @@ def select(items: list[Any], expressions: Mapping[str, str]) -> list[Any]:
 
 
 def _compiled(kind: str, text: str) -> Any:
-    # Late: only who selects needs it.
-    import jmespath
-    from jmespath.exceptions import JMESPathError
+    with on_the_controller():
+        import jmespath
+        from jmespath.exceptions import JMESPathError
 
     if kind not in SHAPES:
         raise ClusterFileError(f"select: {shown(kind)} is not one of the kinds that are read: {', '.join(SHAPES)}")

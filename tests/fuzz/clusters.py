@@ -49,7 +49,7 @@ def services(namespace: str, number: int) -> list[Object]:
 def node(name: str, number: int) -> Object:
     """A Node as Kubernetes and Calico write it."""
     one = item("v1", "Node", name, spec={"podCIDR": f"10.244.{number}.0/24",
-                                        "podCIDRs": [f"10.244.{number}.0/24", f"fd00:244:{number}::/64"]},
+                                         "podCIDRs": [f"10.244.{number}.0/24", f"fd00:244:{number}::/64"]},
                status={"addresses": [{"type": "InternalIP", "address": f"192.0.2.{number}"},
                                      {"type": "ExternalIP", "address": f"2001:db8::{number}"},
                                      {"type": "Hostname", "address": name}]})
@@ -71,14 +71,14 @@ def calico() -> list[Object]:
                          "ipNATs": [{"externalIP": "198.51.100.71", "internalIP": "10.244.1.71"}]}}
     return [
         item("crd.projectcalico.org/v1", "IPPool", "pods", spec={"cidr": "10.244.0.0/16", "natOutgoing": True,
-                                                                "allowedUses": ["Workload", "Tunnel"]}),
+                                                                 "allowedUses": ["Workload", "Tunnel"]}),
         item("projectcalico.org/v3", "IPPool", "pods-6", spec={"cidr": "fd00:244::/48", "natOutgoing": True}),
         item("projectcalico.org/v3", "BGPConfiguration", "default", spec={
             "serviceClusterIPs": [{"cidr": "10.96.0.0/12"}, {"cidr": "fd00:96::/108"}],
             "serviceExternalIPs": [{"cidr": "198.51.100.0/24"}],
             "serviceLoadBalancerIPs": [{"cidr": "203.0.113.0/24"}]}),
         item("projectcalico.org/v3", "FelixConfiguration", "default", spec={"natPortRange": "32768:65535",
-                                                                           "natOutgoingAddress": "192.0.2.1"}),
+                                                                            "natOutgoingAddress": "192.0.2.1"}),
         item("crd.projectcalico.org/v1", "IPAMBlock", "10-244-0-0-26", spec={"cidr": "10.244.0.0/26"}),
         item("networking.k8s.io/v1", "ServiceCIDR", "kubernetes", spec={"cidrs": ["10.96.0.0/12", "fd00:96::/108"]}),
         pod, workload,

@@ -129,7 +129,7 @@ def test_reducing_changes_no_rule(strangers: list[Any], layout: str) -> None:
     """The node makes of the reduced file what it makes of the whole one."""
     items = [*clusters.services("shop", 1), clusters.node(clusters.NODE, 11),
              *({"kind": "ConfigMap", "data": one} for one in (
-        real(strangers)))]
+                 real(strangers)))]
     try:
         data = as_json({"kind": "List", "items": items})
     except (RecursionError, ValueError):

@@ -94,7 +94,7 @@ def test_objects_with_templates_and_commands_anywhere_are_data(one: Node, tmp_pa
             {KUBE: {"cluster": "cluster.json", "node_name": "node-1"}, "register": "from_file"}, show("from_file"),
             *({f"metal.nodenet.{name}": {"cluster": "cluster.json", **more}, "register": "calico"} for name, more in (
                 ("calico_masq", {}), ("floating_ip", {"node_name": "node-1"}), ("service_loop_block", {}))),
-                show("calico"),
+            show("calico"),
             {KUBE: {"node_name": "node-1", **inline}, "register": "from_play"}, show("from_play"),
             {"ansible.builtin.set_fact": {
                 "given": "{{ lookup('ansible.builtin.file', 'services.json') | from_json }}"}},

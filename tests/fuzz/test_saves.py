@@ -135,8 +135,8 @@ class Kernel(NamedTuple):
         """Carry out an input."""
         table: dict[str, list[str]] = {}
         for line in text.split("\n")[:-1]:
-            verb, _, rest = line.partition(" ")
-            chain, _, rule = rest.partition(" ")
+            verb, _space, rest = line.partition(" ")
+            chain, _space, rule = rest.partition(" ")
             if line.startswith("*"):
                 table = self.chains.setdefault(line[1:], {chain: [] for chain in BUILT_IN[line[1:]]})
             elif line.startswith(":"):
@@ -147,7 +147,7 @@ class Kernel(NamedTuple):
             elif verb == "-X":
                 assert not table.pop(chain), line
             elif verb == "-I":
-                number, _, rule = rule.partition(" ")
+                number, _space, rule = rule.partition(" ")
                 table[chain].insert(int(number) - 1, rule)
             elif verb == "-D":
                 if rule.isdigit():
@@ -274,7 +274,7 @@ members = st.sampled_from(("10.0.0.0/8", "192.0.2.1", "10.0.0.0/24 nomatch", "10
        st.sampled_from(("masq", "no calico_masq")))
 @counted
 def test_any_listing_of_a_set_is_read_and_only_our_members_are_added(given_members: list[str], seed: int, flips: int,
-                                                                  name: str) -> None:
+                                                                     name: str) -> None:
     text = (HEAD + "".join(one + "\n" for one in given_members)).encode("utf-8", "surrogateescape")
     listing = scattered(seed, text, flips).decode("utf-8", "surrogateescape")
     found = guarded(lambda: parse_list(listing))

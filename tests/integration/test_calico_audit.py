@@ -121,7 +121,7 @@ MISPLACED = [
 
 
 @pytest.mark.parametrize(("module", "table", "chain", "rule", "wrong", "right"), MISPLACED,
-                         ids=[f"{rule.split()[-1]} at {wrong}" for _, _, _, rule, wrong, _ in MISPLACED])
+                         ids=[f"{rule.split()[-1]} at {wrong}" for *_others, rule, wrong, _right in MISPLACED])
 def test_one_entry_in_the_wrong_place_is_moved(felix_node: Node, module: ModuleType, table: str, chain: str,
                                                rule: str, wrong: int, right: int) -> None:
     before = everything(felix_node)

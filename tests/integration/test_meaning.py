@@ -36,7 +36,9 @@ COMMIT
     result = kube_node.module(check=True, **THREE)
     assert result["diff"] == []
     assert not result["changed"]
-    assert "KUBE-FORWARD -m mark --mark 0x4000/0x4000 -m comment" in kube_node.save("ipv4") != wanted["ipv4"]
+    saved = kube_node.save("ipv4")
+    assert saved != wanted["ipv4"]
+    assert "KUBE-FORWARD -m mark --mark 0x4000/0x4000 -m comment" in saved
 
 
 def test_f017_a_probability_of_five_digits_is_replaced_once(kube_node: Node) -> None:

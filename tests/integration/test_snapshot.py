@@ -110,7 +110,7 @@ def test_half_of_the_services_gone_ends_the_play_and_the_baseline_stays(nodes: d
     (tmp_path / "cluster").write_bytes(listed(*services(10)))
     assert changed(run(tmp_path, nodes, then=[]))
     (tmp_path / "cluster").write_bytes(listed(*services(5)))
-    for _ in range(2):
+    for _time in range(2):
         done = run(tmp_path, nodes)
         assert ("5 of 10 services are gone since the last snapshot, which is more than max_service_loss_percent (20) "
                 "allows: default/web-5, default/web-6") in failure(done)
@@ -127,7 +127,7 @@ def test_check_mode_moves_no_baseline(nodes: dict[str, Node], tmp_path: Path) ->
     (tmp_path / "cluster").write_bytes(listed(*services(10)))
     changed(run(tmp_path, nodes, then=[]))
     (tmp_path / "cluster").write_bytes(listed(*services(8)))
-    for _ in range(2):
+    for _time in range(2):
         changed(run(tmp_path, nodes, "--check", then=[]))
         assert result(tmp_path)["lost_services"]["count"] == 2
         assert os.path.exists(result(tmp_path)["path"])

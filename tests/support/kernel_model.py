@@ -98,8 +98,8 @@ class Kernel:
             assert counters == "[0:0]", line
             _declare(table, chain, policy)
             return
-        verb, _, rest = line.partition(" ")
-        chain, _, rule = rest.partition(" ")
+        verb, _space, rest = line.partition(" ")
+        chain, _space, rule = rest.partition(" ")
         if chain not in table.chains:
             raise ModelError(f"no chain {chain}: {line}")
         rules = table.chains[chain]
@@ -110,7 +110,7 @@ class Kernel:
         elif verb in ("-I", "-D") and chain in table.emptied:
             raise Unreliable(f"{chain} was emptied above: {line}")
         elif verb == "-I":
-            number, _, rule = rule.partition(" ")
+            number, _space, rule = rule.partition(" ")
             if not 1 <= int(number) <= len(rules) + 1:
                 raise ModelError(f"no such position: {line}")
             rules.insert(int(number) - 1, _new(table, self._saved(rule)))

@@ -15,12 +15,14 @@ cd "$top"
 FAST_SCENARIOS=(kube_nat)
 
 current=start
+work=$(mktemp -d)
 section() {
     current=$1
     printf '\n=== %s\n' "$1"
 }
 on_exit() {
     local code=$?
+    rm -rf "$work"
     [ "$code" = 0 ] || printf '\n=== FAILED (exit code %s): %s\n' "$code" "$current" >&2
 }
 trap on_exit EXIT
@@ -61,16 +63,30 @@ generated_docs() {
 }
 
 build() {
-    local out
-    out=$(mktemp -d)
-    ansible-galaxy collection build --output-path "$out" .
-    tar -tzf "$out"/*.tar.gz >"$out/files"
-    if grep -E '^(\.git|\.ci|\.venv)(/|$)|__pycache__' "$out/files"; then
+    ansible-galaxy collection build --output-path "$work" .
+    tar -tzf "$work"/*.tar.gz >"$work/files"
+    if grep -E '^(\.git|\.ci|\.venv)(/|$)|__pycache__' "$work/files"; then
         echo 'the files above have no place in the collection: see build_ignore in galaxy.yml' >&2
         exit 1
     fi
-    printf '%s files\n' "$(grep -vc '/$' "$out/files")"
-    rm -rf "$out"
+    printf '%s files\n' "$(grep -vc '/$' "$work/files")"
+}
+
+# The built collection beside those that it depends on, in a folder with nothing else, as a user has it.
+install() {
+    local name
+    for name in ansible.posix kubernetes.core; do
+        mkdir -p "$work/user/ansible_collections/${name%.*}"
+        cp -a "$VENV/collections/ansible_collections/${name/.//}" "$work/user/ansible_collections/${name%.*}"
+    done
+    as_user ansible-galaxy collection install --offline -p "$work/user" "$work"/metal-nodenet-*.tar.gz
+    as_user ansible-galaxy collection verify --offline metal.nodenet
+    as_user ansible-galaxy collection list
+}
+
+# A command that finds the built collection and cannot find this checkout.
+as_user() {
+    (cd "$work" && ANSIBLE_COLLECTIONS_PATH=$work/user ANSIBLE_COLLECTIONS_SCAN_SYS_PATH=false "$@")
 }
 
 documentation() {
@@ -99,11 +115,12 @@ changelog() {
     printf '%s fragments\n' "$(find changelogs/fragments -name '*.y*ml' | wc -l)"
 }
 
+# demo FOLDER PLAYBOOK: FOLDER has the inventory
 demo() {
     need_root
     # YAML results read better than JSON, above all diffs and messages of several lines
     ANSIBLE_CALLBACK_RESULT_FORMAT=yaml ANSIBLE_LOCALHOST_WARNING=false \
-        ansible-playbook -i playbooks/demo_inventory.yml playbooks/demo.yml
+        ansible-playbook -i "$1/demo_inventory.yml" "$2"
 }
 
 lint_sections() {
@@ -121,8 +138,12 @@ lint_sections() {
     generated_docs
     section 'ansible-galaxy: the collection builds'
     build
+    section 'ansible-galaxy: what was built installs beside what it depends on'
+    install
     section 'ansible-doc: every plugin has a page'
     documentation
+    section 'ansible-test: all sanity tests'
+    tests/tools/sanity.sh
     section 'antsibull-docs: the pages of plugins and roles, strict'
     reference_pages
     section 'antsibull-changelog: the fragments'
@@ -135,17 +156,17 @@ case $what in
         ;;
     demo)
         current='the demo'
-        demo
+        demo playbooks playbooks/demo.yml
         ;;
     test)
         need_root
         lint_sections
-        section 'the demo: plan, apply and remove, with real packets'
-        demo
+        section 'the demo, out of the built collection: plan, apply and remove, with real packets'
+        as_user demo "$work/user/ansible_collections/metal/nodenet/playbooks" metal.nodenet.demo
         section 'molecule: the scenarios that a change breaks first, on containers'
         "$top/tests/tools/molecule.sh" "${FAST_SCENARIOS[@]}"
         section 'pytest: all tests'
-        exec pytest
+        pytest
         ;;
     *)
         printf 'unknown: %s\n' "$what" >&2

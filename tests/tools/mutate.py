@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Breaks a copy of this checkout, one mutation after the other, and sees whether the scenarios notice.
 
     mutate.py [WORD ...]      those of a scenario of that name, or with that text in their description; all if none

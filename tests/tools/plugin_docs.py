@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # Copyright (c) 2026 the metal.nodenet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -81,8 +80,8 @@ def _pages() -> Iterator[tuple[Path, str]]:
         run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         documented = json.loads(run.stdout)
         for name in names:
-            source = next(path for suffix in ("yml", "py")
-                          if (path := TOP / "plugins" / code / f"{name}.{suffix}").exists())
+            texts, code_file = (TOP / "plugins" / code / f"{name}.{suffix}" for suffix in ("yml", "py"))
+            source = texts if texts.exists() else code_file
             page = _page(kind, name, documented[NAMESPACE + name], source.relative_to(TOP))
             yield TOP / "docs" / folder / f"{name}.md", page
 
@@ -185,7 +184,7 @@ def _playbooks() -> str:
         # Commands and lists of variables are indented there.
         blocks = re.split(r"\n\n+", "\n".join(comment))
         parts += [f"## {NAMESPACE}{name}", *(f"```\n{dedent(block)}\n```" if block.startswith("  ") else block
-                                            for block in blocks)]
+                                             for block in blocks)]
     return "\n\n".join(parts) + "\n"
 
 

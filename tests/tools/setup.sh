@@ -47,15 +47,17 @@ missing_packages() {
         # Debian has venv in a package of its own; other builds of Python bring it
         "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
     fi
-    [ "$what" = lint ] && return
     # command:package
-    pairs="ip:iproute2 iptables:iptables"
-    [ "$what" = demo ] || pairs="$pairs ipset:ipset conntrack:conntrack nfacct:nfacct nft:nftables sysctl:procps"
-    if [ "$what" = test ]; then
-        # runc: for machines where crun, which podman brings, does not run
-        pairs="$pairs podman:podman runc:runc"
-        [ "${NODENET_IMAGE_SOURCE:-registry}" = registry ] || pairs="$pairs debootstrap:debootstrap"
-    fi
+    world="ip:iproute2 iptables:iptables"
+    checks="git:git shellcheck:shellcheck"
+    # runc: for machines where crun, which podman brings, does not run
+    nodes="ipset:ipset conntrack:conntrack nfacct:nfacct nft:nftables sysctl:procps podman:podman runc:runc"
+    [ "${NODENET_IMAGE_SOURCE:-registry}" = registry ] || nodes="$nodes debootstrap:debootstrap"
+    case $what in
+        demo) pairs=$world ;;
+        lint) pairs=$checks ;;
+        *) pairs="$world $checks $nodes" ;;
+    esac
     for pair in $pairs; do
         has "${pair%%:*}" || echo "${pair#*:}"
     done
@@ -64,6 +66,8 @@ missing_packages() {
 why() {
     case $1 in
         python3-venv) echo "makes the virtual environment $VENV" ;;
+        git) echo "tells which files belong to the checkout, for ansible-test" ;;
+        shellcheck) echo "looks at shell scripts, for ansible-test" ;;
         iproute2) echo "the command ip: network namespaces" ;;
         iptables) echo "the commands iptables-save and iptables-restore" ;;
         ipset) echo "the command ipset: sets of addresses" ;;

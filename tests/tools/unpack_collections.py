@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Unpacks the collections of a requirements file from the PyPI package ansible: all of it would be 600 MB.
 
     unpack_collections.py REQUIREMENTS_YML WHEEL DIRECTORY

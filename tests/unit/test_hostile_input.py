@@ -183,7 +183,7 @@ def test_a_jump_with_a_line_break_goes_by_its_number() -> None:
 def test_a_long_chain_with_a_line_break_in_it_is_written_anew() -> None:
     before = [f"-s 192.0.2.{number}/32 -j RETURN" for number in range(120)]
     plan = FamilyPlan("ipv4", [TablePlan("nat", [ChainWrite(Chain("KUBE-SERVICES", before, ordered=False),
-                                                         [*before, EVIL + "-j RETURN"])], {}, [])], [])
+                                                            [*before, EVIL + "-j RETURN"])], {}, [])], [])
     (one,) = transactions(plan)
     assert ":KUBE-SERVICES - [0:0]\n" in one.text
     assert "INPUT" not in one.text

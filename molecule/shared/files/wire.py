@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Makes a network out of containers that have none: links between them, addresses, routes and pods inside of them.
 
     wire.py NETWORK_FILE

@@ -18,7 +18,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.states import Manage
 
 #: The family and whether its iptables knows --random-fully, to what should be and what a user should be told.
 Wanted = Callable[[str, bool], "tuple[Desired, list[str]]"]
-Stale = Callable[[Tables, Desired], "list[FlowSelector]"]
+Stale = Callable[[Tables, Desired], list[FlowSelector]]
 
 _PROGRAMS = ("calico-node", "calico-felix")
 

@@ -95,7 +95,7 @@ def one_of(option: str, value: object, allowed: Sequence[str]) -> None:
 
 def at_least_one(option: str, value: object) -> None:
     """Refuse anything but a positive integer that the kernel takes."""
-    if type(value) is not int or not 1 <= value <= 0xFFFFFFFF:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 0xFFFFFFFF:
         raise ValueError(f"{option}: {shown(value)} is not an integer from 1 to {0xFFFFFFFF}")
 
 

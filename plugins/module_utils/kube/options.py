@@ -164,7 +164,7 @@ class ProxyOptions:
 
     def _check_mark(self) -> None:
         bit = self.masquerade_bit
-        if type(bit) is not int or not 0 <= bit <= 31:
+        if not isinstance(bit, int) or isinstance(bit, bool) or not 0 <= bit <= 31:
             raise ValueError(f"masquerade_bit: {shown(bit)} is not an integer from 0 to 31")
         if self.foreign_mark_mask < 0 or self.foreign_mark_mask > 0xFFFFFFFF:
             raise ValueError(f"foreign_mark_mask: {self.foreign_mark_mask:#x} is not a mask of 32 bits")

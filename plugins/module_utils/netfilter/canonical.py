@@ -318,7 +318,7 @@ def _cut(comment: str) -> str:
 
 
 def _mark_match(values: tuple[str, ...]) -> str:
-    value, _, mask = (values[0] if values else "0").partition("/")
+    value, _slash, mask = (values[0] if values else "0").partition("/")
     number, bits = int(value, 0), int(mask, 0) if mask else 0xFFFFFFFF
     return f"{number:#x}/{bits:#x}"
 
@@ -351,7 +351,7 @@ def _target(target: tuple[str, list[Option]], v4: bool) -> Match:
 def _mark_target(options: list[Option], _v4: bool) -> list[Option]:
     out: list[Option] = []
     for name, negated, values in options:
-        value, _, mask = (values[0] if values else "0").partition("/")
+        value, _slash, mask = (values[0] if values else "0").partition("/")
         number, bits = int(value, 0), int(mask, 0) if mask else 0xFFFFFFFF
         xmark = {"--set-xmark": (number, bits), "--set-mark": (number, number | bits), "--or-mark": (number, number),
                  "--and-mark": (0, ~number & 0xFFFFFFFF), "--xor-mark": (number, 0)}.get(name)

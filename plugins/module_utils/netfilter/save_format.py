@@ -69,8 +69,8 @@ def parse(text: str) -> Tables:
                 at += 1
             if first == "[":
                 line = line.partition("] ")[2]
-            operation, _, rest = line.partition(" ")
-            chain, _, rule = rest.partition(" ")
+            operation, _space, rest = line.partition(" ")
+            chain, _space, rule = rest.partition(" ")
             if operation != "-A" or chain not in chains:
                 raise SaveFormatError(f"not a rule of a chain that table {name or 'none'} declares: {line[:200]!r}")
             chains[chain].append(rule)

@@ -32,7 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def log(text: str) -> None:
     """One line for the journal."""
-    print("nodenet: " + " ".join(text.splitlines()), file=sys.stderr, flush=True)
+    sys.stderr.write("nodenet: " + " ".join(text.splitlines()) + "\n")
+    sys.stderr.flush()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -53,7 +54,7 @@ def _run(options: argparse.Namespace) -> bool:
     if options.command == "status":
         from ansible_collections.metal.nodenet.plugins.module_utils.node.status import status
 
-        print(json.dumps(status(state), indent=2, sort_keys=True))
+        sys.stdout.write(json.dumps(status(state), indent=2, sort_keys=True) + "\n")
         return True
     if options.command == "roll-back":
         from ansible_collections.metal.nodenet.plugins.module_utils.node.rollback import fire

@@ -114,7 +114,7 @@ class StateDir:
         except OSError as error:
             raise StateError(f"{self.file(*source)} cannot be moved to {self.file(*target)}: "
                              f"{error.strerror}") from None
-        for folder in {source[:-1], target[:-1]}:
+        for folder in sorted({source[:-1], target[:-1]}):
             _sync(self.file(*folder))
 
     def remove(self, *parts: str) -> bool:

@@ -88,10 +88,10 @@ def test_forks_wait_for_the_one_that_reduces(tmp_path: Path) -> None:
     source = write(tmp_path / "cluster.json", *(service(f"web-{number}") for number in range(2000)))
     fork = multiprocessing.get_context("fork")
     queue: Any = fork.SimpleQueue()
-    workers = [fork.Process(target=_worker, args=(source, str(tmp_path), queue)) for _ in range(6)]
+    workers = [fork.Process(target=_worker, args=(source, str(tmp_path), queue)) for _one in range(6)]
     for worker in workers:
         worker.start()
-    outcomes: list[tuple[Reduced, int]] = [queue.get() for _ in workers]
+    outcomes: list[tuple[Reduced, int]] = [queue.get() for _one in workers]
     for worker in workers:
         worker.join()
     assert len({result for result, _count in outcomes}) == 1
@@ -101,7 +101,7 @@ def test_forks_wait_for_the_one_that_reduces(tmp_path: Path) -> None:
 def test_a_broken_file_is_read_once_and_refused_every_time(tmp_path: Path) -> None:
     said: list[str] = []
     (tmp_path / "cluster.json").write_text('{"kind": "List"')
-    for _ in range(2):
+    for _one in range(2):
         with pytest.raises(ClusterFileError, match="is not whole JSON"):
             reduced(str(tmp_path / "cluster.json"), str(tmp_path), said.append)
     assert len(said) == 1

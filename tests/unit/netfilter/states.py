@@ -71,7 +71,7 @@ def our_name(name: str) -> bool:
 
 def saved(rule: str) -> str:
     """A rule from this module in the form that ``iptables-save`` prints."""
-    match, _, jump = rule.rpartition("-j ")
+    match, _option, jump = rule.rpartition("-j ")
     match, jump = match.strip(), "-j " + jump
     return " ".join(filter(None, (_SAVED.get(match, match), _SAVED.get(jump, jump))))
 
@@ -126,12 +126,12 @@ def _desired(pick: Random, table: str) -> TableDesired:
         chains[SHARED] = Chain(SHARED, (), exists_only=True)
     for at, name in enumerate(names):
         below = [*names[at + 1:], *([COMMON] if common else [])]
-        rules = [rule(pick, below, spelled=True) for _ in range(pick.randint(0, 4))]
+        rules = [rule(pick, below, spelled=True) for _one in range(pick.randint(0, 4))]
         ordered = pick.random() < 0.6
         chains[name] = Chain(name, rules, ordered=ordered, tail=0 if ordered else pick.randint(0, min(2, len(rules))))
     entries = [name for name in names if name in ENTRIES]
     jumps: dict[tuple[str, str], Jump] = {}
-    for _ in range(pick.randint(0, 5) if entries else 0):
+    for _one in range(pick.randint(0, 5) if entries else 0):
         parent = pick.choice((*BUILT_IN[table][:2], *([SHARED] if shared else [])))
         match = pick.choice(list(MATCHES))
         text = f"{match} -j {pick.choice(entries)}".strip()
@@ -151,7 +151,7 @@ def _current(pick: Random, table: str, wanted: TableDesired) -> Table:
     chains: dict[str, list[str]] = {}
     for at, name in enumerate(order):
         below = [other for other in order[at + 1:] if other not in BUILT_IN[table]]
-        rules = [rule(pick, below) for _ in range(pick.randint(0, 4))]
+        rules = [rule(pick, below) for _one in range(pick.randint(0, 4))]
         if name in wanted.chains and our_name(name) and pick.random() < 0.6:
             rules = _nearly(pick, wanted.chains[name], below, rules)
         elif name in BUILT_IN[table] or name == SHARED:

@@ -49,31 +49,32 @@ def after_undo(current: Tables, meanwhile: str, *chains: Chain,
 
 def test_jump_goes_back_to_its_place_between_rules_of_others() -> None:
     current = state(INPUT=["-j ACCEPT", WEB, "-j RETURN"], OUR_A=[])
-    back, _ = after_undo(current, "-I INPUT 1 -s 192.0.2.1/32 -j RETURN", Chain("OUR-A"), jumps=(Jump("INPUT", WEB),))
+    back, _now = after_undo(current, "-I INPUT 1 -s 192.0.2.1/32 -j RETURN", Chain("OUR-A"),
+                            jumps=(Jump("INPUT", WEB),))
     assert back["filter"].chains["INPUT"] == ["-s 192.0.2.1/32 -j RETURN", "-j ACCEPT", WEB, "-j RETURN"]
 
 
 def test_jump_goes_back_where_a_rule_of_others_was_removed_meanwhile() -> None:
     current = state(INPUT=["-j ACCEPT", WEB, "-j RETURN"], OUR_A=[])
-    back, _ = after_undo(current, "-D INPUT -j ACCEPT", Chain("OUR-A"), jumps=(Jump("INPUT", WEB),))
+    back, _now = after_undo(current, "-D INPUT -j ACCEPT", Chain("OUR-A"), jumps=(Jump("INPUT", WEB),))
     assert back["filter"].chains["INPUT"] == [WEB, "-j RETURN"]
 
 
 def test_jump_that_the_kernel_spells_in_another_way_is_taken_back() -> None:
     current = state(INPUT=["-j ACCEPT"])
-    back, _ = after_undo(current, "", Chain("OUR-A"), jumps=(Jump("INPUT", "-p UDP --dport 53:53 -j OUR-A"),))
+    back, _now = after_undo(current, "", Chain("OUR-A"), jumps=(Jump("INPUT", "-p UDP --dport 53:53 -j OUR-A"),))
     assert back == current
 
 
 def test_jump_in_a_chain_that_was_made_for_it_goes_with_the_chain() -> None:
-    back, _ = after_undo(state(), "", Chain("OUR-A"), Chain("SHARED", (), exists_only=True),
-                         jumps=(Jump("SHARED", WEB),))
+    back, _now = after_undo(state(), "", Chain("OUR-A"), Chain("SHARED", (), exists_only=True),
+                            jumps=(Jump("SHARED", WEB),))
     assert back == state()
 
 
 def test_rules_of_others_in_a_chain_that_was_made_for_them_stay() -> None:
-    back, _ = after_undo(state(), "-A SHARED -j DROP", Chain("OUR-A"), Chain("SHARED", (), exists_only=True),
-                         jumps=(Jump("SHARED", WEB),))
+    back, _now = after_undo(state(), "-A SHARED -j DROP", Chain("OUR-A"), Chain("SHARED", (), exists_only=True),
+                            jumps=(Jump("SHARED", WEB),))
     assert back == state(SHARED=["-j DROP"])
 
 
@@ -86,7 +87,7 @@ def test_new_chain_that_others_have_begun_to_use_stays_empty_with_a_warning() ->
 
 def test_chain_that_was_removed_comes_back_with_its_jumps() -> None:
     current = state(INPUT=["-j OUR-OLD", "-j ACCEPT"], OUR_OLD=["-j OUR-OLDER", "-j DROP"], OUR_OLDER=["-j RETURN"])
-    back, _ = after_undo(current, "")
+    back, _now = after_undo(current, "")
     assert back == current
 
 

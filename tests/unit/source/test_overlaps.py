@@ -83,8 +83,8 @@ def test_what_is_no_network_is_named() -> None:
 
 def test_the_same_as_comparing_each_with_each() -> None:
     draw = random.Random(4711)
-    for _ in range(200):
-        networks = {ip_network((draw.randrange(1 << 6) << 26, draw.randrange(1, 7)), strict=False) for _ in range(5)}
+    for _one in range(200):
+        networks = {ip_network((draw.randrange(1 << 6) << 26, draw.randrange(1, 7)), strict=False) for _one in range(5)}
         expected = sum(one != other and one.subnet_of(other) for one in networks for other in networks)  # type: ignore[arg-type]
         texts = overlaps(Range(POOL, str(one), 4, int(one[0]), int(one[-1]), str(one)) for one in networks)
         assert len(texts) == expected

@@ -93,9 +93,9 @@ def test_the_namespace_is_entered_for_a_try_once_per_connection(
     tries: list[str] = []
     real = subprocess.run
 
-    def run(argv: list[str], **kwargs: Any) -> Any:
+    def run(argv: list[str], check: bool, **kwargs: Any) -> Any:
         tries.append(shlex.join(argv[1:]))
-        return real(argv, **kwargs)
+        return real(argv, check=check, **kwargs)
 
     monkeypatch.setattr(subprocess, "run", run)
     plugin = Connection("blue", str(executables / "ip"))
