@@ -34,6 +34,7 @@ help:
 	@echo "make test        every check: style, types, documentation, build, the demo, then all tests (root)"
 	@echo "make molecule    all scenarios on containers, or some: SCENARIO=kube_nat RELEASE=trixie BACKEND=legacy (root, podman)"
 	@echo "make matrix      the same on every Debian release and both backends; hours if SCENARIO names none"
+	@echo "make versions    the newest ansible-core and Python on the controller, the oldest Python on a node (root, podman)"
 	@echo "make mutations   break the collection in each way of molecule/mutations.yml: scenarios must notice (root, podman)"
 	@echo "make fuzz        hostile input of every kind, for as long as EXAMPLES (per property) takes (root)"
 	@echo "make lint        only the checks that need no root: style, types, documentation, build"
@@ -58,6 +59,10 @@ molecule:
 matrix: RELEASE := bullseye bookworm trixie
 matrix: BACKEND := nft legacy
 matrix: molecule
+
+versions:
+	@$(TOP)/tests/tools/setup.sh test
+	@$(TOP)/tests/tools/versions.sh
 
 mutations:
 	@$(TOP)/tests/tools/setup.sh test

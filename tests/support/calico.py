@@ -100,8 +100,9 @@ def apply(one: Node, modules: Sequence[ModuleType] = tuple(MODULES), **options: 
 
 
 def settle(one: Node) -> None:
-    """Take the kernel's own addresses away, which come a second after an interface does."""
+    """Take the kernel's own addresses away, which come a second after an interface does, or later."""
     for name in ("eth0", "eth0-far"):
+        one.ip("link", "set", name, "addrgenmode", "none")
         one.ip("-6", "addr", "flush", "dev", name, "scope", "link")
 
 

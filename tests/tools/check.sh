@@ -166,7 +166,8 @@ case $what in
         section 'molecule: the scenarios that a change breaks first, on containers'
         "$top/tests/tools/molecule.sh" "${FAST_SCENARIOS[@]}"
         section 'pytest: all tests'
-        pytest
+        # as many at once as there are cores; who is done early takes from the others
+        pytest -n auto --dist worksteal
         ;;
     *)
         printf 'unknown: %s\n' "$what" >&2
