@@ -21,9 +21,9 @@ def item(api: str, kind: str, name: str, **fields: Any) -> Object:
     return {"apiVersion": api, "kind": kind, "metadata": {"name": name}, **fields}
 
 
-def services(namespace: str, number: int) -> list[Object]:
+def services(namespace: str, number: int, name: str = "") -> list[Object]:
     """A Service that has everything, and its slices of both families. ``number`` keeps addresses apart."""
-    name = f"web-{number}"
+    name = name or f"web-{number}"
     ports = [{"name": "http", "port": 80, "protocol": "TCP", "nodePort": 30000 + number},
              {"name": "dns", "port": 53, "protocol": "UDP"}]
     one = service(
@@ -44,6 +44,13 @@ def services(namespace: str, number: int) -> list[Object]:
     v6 = endpoint_slice(f"fd00:244:{number}::1", name=f"{name}-6", service_name=name, namespace=namespace,
                         address_type="IPv6")
     return [one, v4, v6]
+
+
+def plain(namespace: str, number: int) -> list[Object]:
+    """A Service with nothing that it need not have, and its slice."""
+    one = service("plain", namespace, [{"port": 443}], clusterIP=f"10.96.1.{number}")
+    return [one, endpoint_slice(f"10.244.{number}.9", name="plain-4", service_name="plain", namespace=namespace,
+                                port_name="")]
 
 
 def node(name: str, number: int) -> Object:

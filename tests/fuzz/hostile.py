@@ -114,6 +114,15 @@ def places(tree: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
+def respelled(text: str) -> st.SearchStrategy[str]:
+    """A text in another spelling, or with something before or behind it: still an address, or nearly."""
+    return st.one_of(
+        st.sampled_from((f" {text}", f"{text} ", f"\t{text}", f"0{text}", f"::ffff:{text}", text.upper(), f"{text}\n",
+                         text.replace(".", ".0"), text.replace("::", ":0:0:"), text.replace(":", ":00"), f"{text}/32",
+                         f"{text}:80", f"[{text}]")),
+        texts.map(lambda more: text + more), texts.map(lambda more: more + text))
+
+
 @st.composite
 def broken(draw: st.DrawFn, trees: st.SearchStrategy[Any], most: int = 3) -> Any:
     """A tree with up to ``most`` of its values replaced, removed, doubled, or joined by strangers."""
@@ -134,8 +143,10 @@ def broken(draw: st.DrawFn, trees: st.SearchStrategy[Any], most: int = 3) -> Any
             parent.append(copy.deepcopy(parent[way[-1]]))
         elif kind == 2 and isinstance(parent, dict):
             parent[draw(texts)] = draw(values)
-        elif kind <= 5:
+        elif kind <= 4:
             parent[way[-1]] = draw(texts)
+        elif kind <= 6 and isinstance(parent[way[-1]], str):
+            parent[way[-1]] = draw(respelled(parent[way[-1]]))
         else:
             parent[way[-1]] = draw(values)
     return tree

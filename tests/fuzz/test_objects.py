@@ -19,7 +19,9 @@ from hypothesis import strategies as st
 Objects = list[Any]
 
 everything = st.sampled_from(clusters.cluster())
-services = st.sampled_from(clusters.services("evil", 3) + [clusters.node("evil-1", 13)])
+#: One has the name of a neighbour, in another namespace.
+services = st.sampled_from(clusters.services("evil", 3) + clusters.services("evil", 4, "web-1") + clusters.plain(
+    "evil", 3) + [clusters.node("evil-1", 13)])
 layouts = st.sampled_from(clusters.LAYOUTS)
 GOOD = [*clusters.services("shop", 1), *clusters.services("shop", 2), clusters.node(clusters.NODE, 11)]
 DETECT = {"mode": "cluster_cidr", "cidrs": ["10.244.0.0/16", "fd00:244::/48"]}
@@ -82,7 +84,7 @@ def check_port(options: dict[str, str], wanted: Asked, rule: object) -> None:
 
 
 @fuzzed(2)
-@given(broken(st.just(clusters.services("shop", 1) + [clusters.node(clusters.NODE, 11)])), layouts)
+@given(broken(st.sampled_from((clusters.services("shop", 1), clusters.plain("shop", 1))), most=4), layouts)
 @counted
 def test_rules_are_for_what_services_and_slices_ask_for(drawn: Objects, layout: str) -> None:
     objects = real(drawn)

@@ -75,9 +75,14 @@ def quoted(text: str) -> str:
     return '"' + "".join("\\" + char if char in "\"'\\" else char for char in text) + '"'
 
 
+BREAK = "a\n-A INPUT -j DROP\n"
+
+
 @st.composite
 def rules(draw: st.DrawFn) -> str:
     """A rule as it may stand in a kernel, sensible or not."""
+    if draw(st.integers(0, 3)) == 0:  # one that leads to a chain of ours, so that it may be ours to delete
+        return f"-m comment --comment {quoted(draw(comments | st.just(BREAK)))} -j {draw(st.sampled_from(OURS))}"
     comment = f"-m comment --comment {quoted(draw(comments))}" if draw(st.booleans()) else ""
     parts = [draw(matches), comment, draw(targets)]
     return " ".join(part for part in (reversed(parts) if draw(st.integers(0, 9)) == 0 else parts) if part)
