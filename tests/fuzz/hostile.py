@@ -123,29 +123,40 @@ def respelled(text: str) -> st.SearchStrategy[str]:
         texts.map(lambda more: text + more), texts.map(lambda more: more + text))
 
 
+def at(tree: Any, way: tuple[Any, ...]) -> Any:
+    """The value at the end of a way."""
+    for key in way:
+        tree = tree[key]
+    return tree
+
+
+#: Of ten kinds of change, those that make a text a little different.
+RESPELL = (4, 5, 6)
+
+
 @st.composite
 def broken(draw: st.DrawFn, trees: st.SearchStrategy[Any], most: int = 3) -> Any:
     """A tree with up to ``most`` of its values replaced, removed, doubled, or joined by strangers."""
     tree = copy.deepcopy(draw(trees))
     for _change in range(draw(st.integers(0, most))):
         # An index from a list in a certain order, and not sampled_from: trees are many, and each would be a strategy.
+        kind = draw(st.integers(0, 9))
         ways = places(tree)
+        if kind in RESPELL:
+            ways = [way for way in ways if isinstance(at(tree, way), str)] or ways
         way = ways[draw(st.integers(0, len(ways) - 1))]
         if not way:
             continue
-        parent = tree
-        for key in way[:-1]:
-            parent = parent[key]
-        kind = draw(st.integers(0, 9))
+        parent = at(tree, way[:-1])
         if kind == 0 and isinstance(parent, dict):
             del parent[way[-1]]
         elif kind == 1 and isinstance(parent, list):
             parent.append(copy.deepcopy(parent[way[-1]]))
         elif kind == 2 and isinstance(parent, dict):
             parent[draw(texts)] = draw(values)
-        elif kind <= 4:
+        elif kind == 3:
             parent[way[-1]] = draw(texts)
-        elif kind <= 6 and isinstance(parent[way[-1]], str):
+        elif kind in RESPELL and isinstance(parent[way[-1]], str):
             parent[way[-1]] = draw(respelled(parent[way[-1]]))
         else:
             parent[way[-1]] = draw(values)

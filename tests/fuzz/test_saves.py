@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
+from unittest import mock
 
 from ansible_collections.metal.nodenet.plugins.module_utils.calico import floating, floating_ips, loops, masq
 from ansible_collections.metal.nodenet.plugins.module_utils.calico.pools import read_pools
@@ -21,6 +23,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.kube.rules import de
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.stale import stale_flows
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.titles import titles
 from ansible_collections.metal.nodenet.plugins.module_utils.managers import MANAGERS
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter import conntrack, netlink
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.canonical import same_rule
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import NetfilterError
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ipset import SetState, parse_list
@@ -48,6 +51,7 @@ OURS = ("KUBE-SERVICES", "KUBE-SVC-AAAAAAAAAAAAAAAA", "KUBE-POSTROUTING", "KUBE-
         "cali-cidr-block")
 OTHERS = ("DOCKER", "KUBE-ROUTER-X", "f2b-sshd", "KUBE-FIREWALL", "KUBE-MARK-DROP", "cali-tw-x", "x\udcff", "é", "-",
           "KUBE-")
+SHARED = {"nat": ("cali-POSTROUTING", "cali-PREROUTING", "KUBE-SERVICES"), "filter": ("cali-FORWARD",)}
 #: Bytes that are no UTF-8 come as surrogates.
 comments = st.one_of(
     st.sampled_from(SHELL + JINJA + tuple(text.replace("\x00", "") for text in RESTORE)),
@@ -75,15 +79,18 @@ def quoted(text: str) -> str:
     return '"' + "".join("\\" + char if char in "\"'\\" else char for char in text) + '"'
 
 
+_ID = re.compile(r'-m comment --comment "?cali:[A-Za-z0-9_-]{16}"? ?')
 BREAK = "a\n-A INPUT -j DROP\n"
+ODD = "\udcff\udce9"
 
 
 @st.composite
 def rules(draw: st.DrawFn) -> str:
     """A rule as it may stand in a kernel, sensible or not."""
     if draw(st.integers(0, 3)) == 0:  # one that leads to a chain of ours, so that it may be ours to delete
-        return f"-m comment --comment {quoted(draw(comments | st.just(BREAK)))} -j {draw(st.sampled_from(OURS))}"
-    comment = f"-m comment --comment {quoted(draw(comments))}" if draw(st.booleans()) else ""
+        text = draw(comments | st.sampled_from((BREAK, ODD)))
+        return f"-m comment --comment {quoted(text)} -j {draw(st.sampled_from(OURS))}"
+    comment = f"-m comment --comment {quoted(draw(comments | st.just(ODD)))}" if draw(st.booleans()) else ""
     parts = [draw(matches), comment, draw(targets)]
     return " ".join(part for part in (reversed(parts) if draw(st.integers(0, 9)) == 0 else parts) if part)
 
@@ -96,6 +103,7 @@ def states(draw: st.DrawFn) -> Tables:
         built_in = BUILT_IN.get(name, ("PREROUTING", "OUTPUT"))
         chains: dict[str, list[str]] = {chain: [] for chain in built_in}
         chains.update({chain: [] for chain in draw(st.lists(st.sampled_from(OURS + OTHERS), unique=True, max_size=6))})
+        chains.update({chain: [] for chain in SHARED[name] if draw(st.booleans())} if name in SHARED else {})
         for chain in chains:
             chains[chain] = draw(st.lists(rules(), max_size=3))
         if "KUBE-SERVICES" in chains and draw(st.booleans()):
@@ -176,7 +184,10 @@ def tables_of(one: Kernel, before: Tables) -> Tables:
 
 
 def others(state: Tables, desired: Desired) -> dict[str, Any]:
-    """What is neither in a chain of ours nor a rule that leads to one, or that is an entry of ours."""
+    """What is neither in a chain of ours nor a rule that leads to one, or that is an entry of ours.
+
+    Entries of other modules get new ids, as Felix gives them to all rules of a chain.
+    """
     found = {}
     for name, table in state.items():
         want = desired.tables.get(name)
@@ -192,7 +203,8 @@ def others(state: Tables, desired: Desired) -> dict[str, Any]:
 
         found[name] = {chain: [rule for rule in rules if foreign(chain, rule)] for chain, rules in table.chains.items()
                        if not want.owns(chain) and chain not in want.chains}
-        found[name] = {chain: rules for chain, rules in found[name].items() if rules}
+        found[name] = {chain: [_ID.sub("", rule) for rule in rules] if chain in shared else rules
+                       for chain, rules in found[name].items() if rules}
     return {name: chains for name, chains in found.items() if any(chains.values())}
 
 
@@ -293,6 +305,26 @@ def test_any_listing_of_a_set_is_read_and_only_our_members_are_added(given_membe
         return
     added = {one for group in read_sets(written).values() for one in group}
     assert added <= {member for one in desired.sets for member in one.members} | found.members
+
+
+attributes = st.recursive(
+    st.binary(max_size=20), lambda inner: st.lists(st.tuples(st.integers(0, 20), inner), max_size=4).map(
+        lambda parts: b"".join(netlink.attribute(kind, value) for kind, value in parts)), max_leaves=8)
+#: What looks like a flow, with addresses and ports of any length.
+sides = st.tuples(st.binary(max_size=17), st.binary(max_size=17), st.binary(max_size=3)).map(
+    lambda parts: netlink.attribute(1, netlink.attribute(1, parts[0]) + netlink.attribute(2, parts[1]))
+    + netlink.attribute(2, netlink.attribute(1, parts[2]) + netlink.attribute(2, parts[2])))
+flows = st.tuples(sides, sides).map(lambda two: netlink.attribute(1, two[0]) + netlink.attribute(2, two[1]))
+DNS = conntrack.FlowSelector("ipv4", frozenset({"10.0.0.1"}), 53, frozenset(), "x", "y")
+
+
+@fuzzed()
+@given(st.lists((attributes | flows).map(lambda data: b"\x02\x00\x00\x00" + data) | st.binary(max_size=60), max_size=4))
+@counted
+def test_any_flow_of_the_kernel_is_read_or_refused(messages: list[bytes]) -> None:
+    with mock.patch.object(conntrack, "Netlink") as link:
+        link.return_value.__enter__.return_value.dump.return_value = messages
+        guarded(lambda: conntrack.find_flows([DNS]))
 
 
 @fuzzed()

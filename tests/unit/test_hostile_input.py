@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible_collections.metal.nodenet.plugins.module_utils.calico import floating_ips, loops
+from ansible_collections.metal.nodenet.plugins.module_utils.calico import floating, floating_ips, hosts, loops
 from ansible_collections.metal.nodenet.plugins.module_utils.calico.pools import read_pools
 from ansible_collections.metal.nodenet.plugins.module_utils.calico.service_cidrs import read_cidrs
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster import file as cluster_file
@@ -22,7 +22,11 @@ from ansible_collections.metal.nodenet.plugins.module_utils.kube.objects import 
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.options import ProxyOptions
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.rules import desired
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.canonical import same_rule
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import PlanError, ToolError
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import (
+    PlanError,
+    SaveFormatError,
+    ToolError,
+)
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ipset import parse_list
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Chain, Table
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import (
@@ -31,6 +35,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan impor
     TablePlan,
     plan_family,
 )
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_format import parse
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.transaction import transactions
 from ansible_collections.metal.nodenet.plugins.module_utils.objects import ObjectError, flatten
 from ansible_collections.metal.nodenet.plugins.module_utils.shown import one_line, shown
@@ -82,6 +87,13 @@ def test_names_that_are_none_are_shown_as_values() -> None:
     (warning,) = node_warnings(cluster, "node-1")
     assert warning.isprintable()
     assert len(warning) < 500
+
+
+def test_the_name_of_an_interface_is_shown_in_one_line() -> None:
+    with pytest.raises(ValueError, match="^addresses: 'x' on ") as caught:
+        hosts.desired([("x", "a\nb\ud800" * 1000)], hosts.HostOptions(), "ipv4")
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 500
 
 
 # --- objects ---
@@ -221,6 +233,23 @@ def test_a_comment_that_is_no_text_may_stand_in_a_chain_of_calicos() -> None:
     (one,) = transactions(plan_family(current, wanted))
     assert "-I cali-FORWARD 2 " in one.text
     assert "\udcff" not in one.text
+
+
+def test_an_entry_of_another_module_with_a_line_break_stays_as_it_is() -> None:
+    built_in = {"PREROUTING": [], "INPUT": [], "OUTPUT": [], "POSTROUTING": []}
+    entry = EVIL + "-j cali-nat-outgoing"
+    current = {"nat": Table({**built_in, "cali-POSTROUTING": [entry]}, dict.fromkeys(built_in, "ACCEPT"))}
+    wanted, _warnings = floating.desired([], floating.FloatingOptions(), "ipv4")
+    (one,) = transactions(plan_family(current, wanted))
+    assert "-I cali-POSTROUTING 1 " in one.text
+    assert "nat-outgoing" not in one.text
+
+
+@pytest.mark.parametrize("text", ["*a\x14\n-A X\n", "*a\x14\n*b\n", "*\udcc3\n"])
+def test_a_table_of_an_odd_name_is_shown_in_one_line(text: str) -> None:
+    with pytest.raises(SaveFormatError) as caught:
+        parse(text)
+    assert str(caught.value).isprintable()
 
 
 @pytest.mark.parametrize("value", ["inf", "nan", "-1", "1e999", "2"])

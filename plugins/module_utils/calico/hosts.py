@@ -21,7 +21,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.calico.rule import F
 from ansible_collections.metal.nodenet.plugins.module_utils.calico.state import make_set, one_table
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ip import parse_address
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Chain, Desired
-from ansible_collections.metal.nodenet.plugins.module_utils.shown import shown
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import one_line, shown
 
 #: How many ports one match takes; a range counts as two.
 _PORT_SLOTS = 15
@@ -106,7 +106,7 @@ def _read(addresses: Iterable[tuple[str, str]], family: str) -> Iterable[tuple[s
         try:
             address = parse_address(text.partition("/")[0])
         except (ValueError, AttributeError):
-            raise ValueError(f"addresses: {shown(text)} on {interface} is not an IP address") from None
+            raise ValueError(f"addresses: {shown(text)} on {one_line(interface)} is not an IP address") from None
         if address.family == family:
             yield address.text, interface
 

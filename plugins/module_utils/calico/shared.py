@@ -99,7 +99,8 @@ def stamp(name: str, own: Mapping[str, str], with_ids: bool, rules: Sequence[str
     for text in rules:
         bare, old_id = rule.split_id(text)
         following = rule.next_digest(digest, name, own.get(bare) or rule.felix_text(bare))
-        if rank_of(name, text) is not None:
+        # An entry with a line break in its comment stays as it is: no input can say it.
+        if rank_of(name, text) is not None and "\n" not in text:
             digest = following
             text = rule.join_id(bare, rule.id_of(digest)) if with_ids else bare
         elif old_id == rule.id_of(following):

@@ -112,7 +112,10 @@ def _dump(family: str) -> Iterator[Flow]:
     except OSError as error:
         raise FlowError(f"{family}: the kernel's connection tracking table could not be read: {error}") from None
     for message in messages:
-        flow = _read(family, message)
+        try:
+            flow = _read(family, message)
+        except ValueError as error:
+            raise FlowError(f"{family}: the kernel's connection tracking table holds no flow: {error}") from None
         if flow is not None:
             yield flow
 

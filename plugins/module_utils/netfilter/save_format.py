@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import SaveFormatError
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Table, Tables, outside_quotes
+from ansible_collections.metal.nodenet.plugins.module_utils.shown import one_line
 
 # They begin with a line feed and not with ^, for a literal is found much faster in a dump of many megabytes.
 _comment = re.compile(r"\n#(.*)")
@@ -72,13 +73,15 @@ def parse(text: str) -> Tables:
             operation, _space, rest = line.partition(" ")
             chain, _space, rule = rest.partition(" ")
             if operation != "-A" or chain not in chains:
-                raise SaveFormatError(f"not a rule of a chain that table {name or 'none'} declares: {line[:200]!r}")
+                raise SaveFormatError(f"not a rule of a chain that table {one_line(name) or 'none'} declares: "
+                                      f"{line[:200]!r}")
             chains[chain].append(rule)
         elif first == ":":
             _declare(chains, policies, line, name)
         elif first == "*":
             if name:
-                raise SaveFormatError(f"table {name} has no COMMIT before table {line[1:]}: the dump is cut")
+                raise SaveFormatError(f"table {one_line(name)} has no COMMIT before table {one_line(line[1:])}: the "
+                                      "dump is cut")
             name = line[1:].strip()
             chains, policies = tables.setdefault(name, Table({}, {}))
         elif line == "COMMIT":
@@ -86,7 +89,7 @@ def parse(text: str) -> Tables:
         elif line and first != "#":
             raise SaveFormatError(f"not a line of an iptables-save dump: {line[:200]!r}")
     if name:
-        raise SaveFormatError(f"table {name} has no COMMIT: the dump is cut")
+        raise SaveFormatError(f"table {one_line(name)} has no COMMIT: the dump is cut")
     return tables
 
 
@@ -96,7 +99,8 @@ def _declare(chains: dict[str, list[str]], policies: dict[str, str], line: str, 
         raise SaveFormatError(f"not a chain declaration: {line[:200]!r}")
     if '"' in fields[0]:
         # The tools allow it, but then cannot say where a rule for it ends.
-        raise SaveFormatError(f"table {table}: the name of chain {fields[0]} has a quote in it; rename that chain")
+        raise SaveFormatError(f"table {table}: the name of chain {one_line(fields[0])} has a quote "
+                              "in it; rename that chain")
     chains.setdefault(fields[0], [])
     if fields[1] != "-":
         policies[fields[0]] = fields[1]
