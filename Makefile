@@ -4,6 +4,7 @@
 #   PYTHON  the Python to make it with (3.11 or newer; default python3)
 #   EXAMPLES  how many examples per property "make fuzz" runs
 #   SCENARIO, RELEASE, BACKEND    what "make molecule" runs; several words are several runs
+#   BENCH   what "make bench" runs
 
 SHELL := /bin/sh
 TOP := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
@@ -13,6 +14,7 @@ EXAMPLES ?= 5000
 SCENARIO ?=
 RELEASE ?= bookworm
 BACKEND ?= nft
+BENCH ?=
 # a relative VENV is relative to the checkout
 override VENV := $(if $(filter /%,$(VENV)),$(VENV),$(TOP)/$(VENV))
 
@@ -38,7 +40,7 @@ help:
 	@echo "make mutations   break the collection in each way of molecule/mutations.yml: scenarios must notice (root, podman)"
 	@echo "make fuzz        hostile input of every kind, for as long as EXAMPLES (per property) takes (root)"
 	@echo "make lint        only the checks that need no root: style, types, documentation, build"
-	@echo "make bench       measure rendering by size of the cluster"
+	@echo "make bench       measure: some twenty minutes; or some of it: BENCH=\"kernel fleet\", files of tests/bench (root)"
 	@echo "make setup       only install what the others need"
 	@echo "make clean       remove what make made in this checkout"
 	@echo
@@ -77,8 +79,8 @@ lint:
 	@$(TOP)/tests/tools/check.sh lint
 
 bench:
-	@$(TOP)/tests/tools/setup.sh lint
-	@python $(TOP)/tests/bench/render.py
+	@$(TOP)/tests/tools/setup.sh demo
+	@$(TOP)/tests/tools/bench.sh $(BENCH)
 
 setup:
 	@$(TOP)/tests/tools/setup.sh test
