@@ -116,11 +116,12 @@ def places(tree: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 def respelled(text: str) -> st.SearchStrategy[str]:
     """A text in another spelling, or with something before or behind it: still an address, or nearly."""
-    return st.one_of(
-        st.sampled_from((f" {text}", f"{text} ", f"\t{text}", f"0{text}", f"::ffff:{text}", text.upper(), f"{text}\n",
-                         text.replace(".", ".0"), text.replace("::", ":0:0:"), text.replace(":", ":00"), f"{text}/32",
-                         f"{text}:80", f"[{text}]")),
-        texts.map(lambda more: text + more), texts.map(lambda more: more + text))
+    spelled = st.sampled_from((
+        f" {text}", f"{text} ", f"\t{text}", f"0{text}", f"::ffff:{text}", text.upper(), f"{text}\n",
+        text.replace(".", ".0"), text.replace("::", ":0:0:"), text.replace(":", ":00"), f"{text}/32", f"{text}:80",
+        f"[{text}]"))
+    joined = texts.map(lambda more: text + more) | texts.map(lambda more: more + text)
+    return st.integers(0, 5).flatmap(lambda kind: spelled if kind else joined)
 
 
 def at(tree: Any, way: tuple[Any, ...]) -> Any:
