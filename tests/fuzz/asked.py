@@ -97,15 +97,19 @@ def _of_service(item: dict[str, Any], found: Asked) -> None:
     addresses = {address_of(text) for text in texts} - {None}
     found.ranges.update(network_of(text) or "" for text in _list(spec.get("loadBalancerSourceRanges")))
     found.ranges.update(network_of(address) or "" for address in addresses)
-    if type(spec.get("healthCheckNodePort")) is int:
+    if _number(spec.get("healthCheckNodePort")):
         found.health_ports.add((owner, spec["healthCheckNodePort"]))
     for port in map(_dict, _list(spec.get("ports"))):
         protocol = port.get("protocol") or "TCP"
-        if not isinstance(protocol, str) or protocol not in _PROTOCOLS or type(port.get("port")) is not int:
+        if not isinstance(protocol, str) or protocol not in _PROTOCOLS or not _number(port.get("port")):
             continue
         found.frontends.update((owner, str(address), _PROTOCOLS[protocol], port["port"]) for address in addresses)
-        if type(port.get("nodePort")) is int:
+        if _number(port.get("nodePort")):
             found.node_ports.add((owner, _PROTOCOLS[protocol], port["nodePort"]))
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _of_slice(item: dict[str, Any], found: Asked) -> None:
@@ -114,7 +118,7 @@ def _of_slice(item: dict[str, Any], found: Asked) -> None:
                  for text in _list(entry.get("addresses"))[:1]} - {None}
     for port in map(_dict, _list(item.get("ports"))):
         protocol = port.get("protocol") or "TCP"
-        if isinstance(protocol, str) and protocol in _PROTOCOLS and type(port.get("port")) is int:
+        if isinstance(protocol, str) and protocol in _PROTOCOLS and _number(port.get("port")):
             for address in map(str, addresses):
                 host = f"[{address}]" if ":" in address else address
                 found.endpoints.add((owner, _PROTOCOLS[protocol], f"{host}:{port['port']}"))

@@ -118,7 +118,7 @@ def guarded(action: Callable[[], Any]) -> Any:
         return Refused(check_text(str(error)))
     except ValueError as error:
         # Options are refused with plain ones; a codec, a parser or a limit of Python's must not show.
-        assert type(error) is ValueError, repr(error)[:MOST]
+        assert error.__class__ is ValueError, repr(error)[:MOST]
         assert re.match(r"[a-z_.\[\]0-9]+: ", str(error)), str(error)[:MOST]
         return Refused(check_text(str(error)))
 
