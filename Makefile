@@ -29,7 +29,7 @@ export ANSIBLE_HOME := $(TOP)/.ansible
 export LC_ALL := C.UTF-8
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test molecule matrix mutations fuzz lint bench setup clean
+.PHONY: help demo test molecule matrix versions mutations fuzz lint bench setup clean
 
 help:
 	@echo "make demo        build a small world of network namespaces, show what the collection does there, take it down (root)"
