@@ -36,7 +36,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.undo impor
 
 #: How many chains one restore may hold, by backend. The nft tool's time grows with chains x lines of one input; the
 #: legacy tool writes the whole table each time, so there fewer restores are better.
-BATCH = {NFT: 300}
+BATCH = {NFT: 500}
 
 
 #: Up to how many chains are read back one by one. The nft tool asks the kernel for one chain, the legacy tool for its
@@ -135,7 +135,7 @@ def _apply_rules(item: Planned, done: list[Planned]) -> None:
 
 def _write_rules(target: Target, plan: FamilyPlan) -> None:
     tool = target.handle.tool
-    for transaction in transactions(plan, BATCH.get(tool.backend)):
+    for transaction in transactions(plan, BATCH.get(tool.backend), tool.sorts_by_insertion):
         tool.restore(transaction)
 
 
@@ -226,7 +226,7 @@ def take_back(item: Planned, notes: list[str]) -> list[str]:
     lost = [change.name for change in item.sets if change.before and change.before.unreadable and change.after]
     notes += [f"Set {name} could not be read before and keeps what was written" for name in lost]
     written = [f"{target.handle.label} {table.table}" for table in back.tables if table]
-    for transaction in transactions(back, BATCH.get(tool.backend)):
+    for transaction in transactions(back, BATCH.get(tool.backend), tool.sorts_by_insertion):
         tool.restore(transaction)
     _destroy_sets(target, sets)
     if sets or lost:

@@ -22,6 +22,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.kube.layout import L
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.objects import read_cluster
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.options import ProxyOptions
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.rules import desired
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.iptables import Iptables
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import IPV4
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import FamilyPlan, plan_family
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.transaction import transactions
@@ -48,15 +49,16 @@ def main(services: int = 10_000, *roots: str) -> None:
 
 
 def _row(plan: FamilyPlan, services: int, root: str, backend: str, size: int) -> None:
-    texts = [one.text for one in transactions(plan, size or None)]
     with tempfile.TemporaryDirectory() as folder, node(backend) as one:
         file = Path(folder) / "file"
+        version = one.exec("chroot", root, f"iptables-{backend}", "--version").split()[1].lstrip("v")
+        tool = Iptables(IPV4, backend, ("", "", None), tuple(map(int, version.split("."))), 1)
+        texts = [found.text for found in transactions(plan, size or None, tool.sorts_by_insertion)]
         load = 0.0
         for text in texts:
             file.write_text(text)
             load += _timed(one, root, f"iptables-{backend}-restore --noflush", file, "<")
         save = _timed(one, root, f"iptables-{backend}-save", file, ">")
-        version = _output(one, root, f"iptables-{backend}", "--version").split()[1].lstrip("v")
     print(f"{version:>8} {backend:>8} {services:>9} {size:>6} {len(texts):>9} {load:>7.2f} {save:>6.2f}", flush=True)
 
 
@@ -66,10 +68,6 @@ def _timed(one: Node, root: str, command: str, file: Path, direction: str) -> fl
     subprocess.run(["ip", "netns", "exec", one.name, "sh", "-c", f'exec chroot "$0" {command} {direction}"$1"', root,
                     str(file)], check=True)
     return time.monotonic() - started
-
-
-def _output(one: Node, root: str, *command: str) -> str:
-    return one.exec("chroot", root, *command)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,15 @@ class Iptables:
         """Whether this binary knows ``MASQUERADE --random-fully``."""
         return self.version >= (1, 6, 2)
 
+    @property
+    def sorts_by_insertion(self) -> bool:
+        """Whether this binary is fast at reading many chains only if they were made in falling order of their names.
+
+        Up to 1.8.7, the nft tools put each chain that they read into a sorted list, which they walk from its head.
+        Later ones use a quicksort, which is fast where there is no order.
+        """
+        return self.backend == NFT and () < self.version < (1, 8, 8)
+
     def save(self, tables: Sequence[str]) -> Dump:
         """Read everything. Raises where a table of ``tables`` cannot be shown in full."""
         argv = [self._save]

@@ -41,6 +41,9 @@ _LONG_CHAIN = 100
 _FEW_DELETIONS = 5
 _FEW_INSERTIONS = 50
 
+#: How many chains one input may make that has no rules.
+_DECLARATIONS = 1000
+
 
 class Transaction(NamedTuple):
     """One input of the restore tool."""
@@ -50,23 +53,39 @@ class Transaction(NamedTuple):
     tables: tuple[str, ...]
 
 
-def transactions(plan: FamilyPlan, batch: int | None = None) -> list[Transaction]:
-    """The restore inputs for a plan, in order. ``batch``: how many chains one input may hold (None: any number)."""
+def transactions(plan: FamilyPlan, batch: int | None = None, declare_first: bool = False) -> list[Transaction]:
+    """The restore inputs for a plan, in order. ``batch``: how many chains one input may hold (None: any number).
+
+    ``declare_first``: where there is more than one batch, new chains are made empty before, the last name first.
+    """
     before: list[Transaction] = []
     switch: list[tuple[str, list[str]]] = []
     behind: list[Transaction] = []
     for table in sorted((table for table in plan.tables if table), key=lambda table: _ORDER.get(table.table, 9)):
         prepared, now = _split_writes(table, batch)
+        if declare_first and prepared:
+            before += _declarations([write.chain.name for part in prepared for write in part], table.table)
         for part in prepared:
             before.append(_transaction([(table.table, list(_table_lines(part, (), ())))]))
         removals = list(table.removals)
         if batch is not None and len(removals) > batch:
             behind += [_transaction([(table.table, lines)]) for lines in _late_removals(table.removals, batch)]
             removals = []
+        # In one restore of everything (legacy), chains in the order of their names are found and placed faster.
+        now = sorted(now, key=_name) if batch is None else now
         lines = list(_table_lines(now, removals, table.parents))
         if lines:
             switch.append((table.table, lines))
     return before + ([_transaction(switch)] if switch else []) + behind
+
+
+def _declarations(names: Sequence[str], table: str) -> list[Transaction]:
+    lines = [f":{name} - [0:0]" for name in sorted(names, reverse=True)]
+    return [_transaction([(table, list(part))]) for part in _slices(lines, _DECLARATIONS)]
+
+
+def _name(write: ChainWrite) -> str:
+    return write.chain.name
 
 
 def _transaction(tables: Sequence[tuple[str, list[str]]]) -> Transaction:

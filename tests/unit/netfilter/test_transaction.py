@@ -104,6 +104,16 @@ def test_large_load_is_cut_leaves_first_and_the_switch_is_whole() -> None:
     assert switch == "*nat\n:OUR-E - [0:0]\n-A OUR-E -j OUR-F\n-I PREROUTING 1 -j OUR-A\nCOMMIT\n"
 
 
+def test_where_the_tool_wants_it_new_chains_are_made_empty_first_the_last_name_first() -> None:
+    wanted = [Chain("OUR-A", ("-j OUR-C",)), Chain("OUR-C", ("-j RETURN",)), Chain("OUR-B")]
+    plan = plan_family(state(nat={}), desired(Jump("PREROUTING", "-j OUR-A"), nat=wanted))
+    first, *others = [one.text for one in transactions(plan, 2, declare_first=True)]
+    assert first == "*nat\n:OUR-C - [0:0]\n:OUR-B - [0:0]\n:OUR-A - [0:0]\nCOMMIT\n"
+    assert others == [one.text for one in transactions(plan, 2)]
+    # a load of one batch is one restore for every tool
+    assert transactions(plan, 3, declare_first=True) == transactions(plan, 3)
+
+
 def test_load_of_one_batch_is_not_cut() -> None:
     wanted = desired(nat=[Chain("OUR-A", ["-j OUR-B"]), Chain("OUR-B")])
     assert len(texts(state(nat={}), wanted, batch=2)) == 1
