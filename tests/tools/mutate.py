@@ -2,9 +2,9 @@
 
     mutate.py [WORD ...]      those of a scenario of that name, or with that text in their description; all if none
 
-molecule/mutations.yml has the mutations. The containers of a scenario stay for all of its mutations: what one left is
-put right by the next converge. Prints the rows of the table in docs/testing.md: which step noticed. The exit code is 1
-if a mutation went by unnoticed.
+molecule/mutations.yml has the mutations. The containers of a scenario stay for its mutations as long as the next
+converge puts right what one left; after one that is noticed while things happen to a node, they are made anew. Prints
+the rows of the table in docs/testing.md: which step noticed. The exit code is 1 if a mutation went by unnoticed.
 Called by the Makefile, which sets the environment.
 """
 
@@ -59,6 +59,8 @@ def try_one(mutation: Mutation, checkout: Path) -> bool:
         file.write_text(text)
     print(f"| {mutation['what']} | {mutation['scenario']} | {step or 'NOBODY'} | {time.monotonic() - started:.0f} |",
           flush=True)
+    if step == "side-effect":
+        molecule("destroy", mutation["scenario"], checkout)
     return step is not None
 
 
@@ -67,7 +69,7 @@ def try_scenario(scenario: str, mutations: list[Mutation], checkout: Path) -> bo
     try:
         step = noticed(scenario, checkout)
         if step:
-            print((checkout.parents[2] / "last.log").read_text()[-4000:])
+            print((checkout.parents[2] / "last.log").read_text()[-20_000:])
             print(f"{scenario} fails at {step} without any mutation", flush=True)
             return False
         results = [try_one(mutation, checkout) for mutation in mutations]
