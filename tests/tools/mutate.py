@@ -3,7 +3,7 @@
     mutate.py [WORD ...]      those of a scenario of that name, or with that text in their description; all if none
 
 molecule/mutations.yml has the mutations. The containers of a scenario stay for its mutations as long as the next
-converge puts right what one left; after one that is noticed while things happen to a node, they are made anew. Prints
+converge puts right what one left; after one that is noticed in the middle of a change, they are made anew. Prints
 the rows of the table in docs/testing.md: which step noticed. The exit code is 1 if a mutation went by unnoticed.
 Called by the Makefile, which sets the environment.
 """
@@ -59,7 +59,7 @@ def try_one(mutation: Mutation, checkout: Path) -> bool:
         file.write_text(text)
     print(f"| {mutation['what']} | {mutation['scenario']} | {step or 'NOBODY'} | {time.monotonic() - started:.0f} |",
           flush=True)
-    if step == "side-effect":
+    if step in ("converge", "side-effect"):
         molecule("destroy", mutation["scenario"], checkout)
     return step is not None
 
