@@ -72,6 +72,8 @@ def try_scenario(scenario: str, mutations: list[Mutation], checkout: Path) -> bo
             print((checkout.parents[2] / "last.log").read_text()[-20_000:])
             print(f"{scenario} fails at {step} without any mutation", flush=True)
             return False
+        # a scenario leaves its nodes with another state than the one that it begins with
+        molecule("destroy", scenario, checkout)
         results = [try_one(mutation, checkout) for mutation in mutations]
         return all(results)
     finally:
