@@ -143,8 +143,7 @@ def _verify(item: Planned) -> None:
     target = item.target
     differing: list[str] = []
     if item.plan:
-        differing += [f"{table.table} {name}" for table in _left_to_do(item) for name in (
-            *(write.chain.name for write in table.writes), *table.removals, *(edit.parent for edit in table.parents))]
+        differing += [f"{table} {chain}" for table, chain in _chains_of(_left_to_do(item))]
     if item.sets:
         changed = [change.name for change in item.sets if change.after is not None]
         now = target.ipset.read(changed)
@@ -159,14 +158,19 @@ def _verify(item: Planned) -> None:
 def _left_to_do(item: Planned) -> Sequence[TablePlan]:
     """What still differs after writing. Where little was written, only that is read again."""
     (handle, desired, *_rest), plan = item.target, item.plan
-    touched = [(table.table, name) for table in plan.tables for name in (
-        *(write.chain.name for write in table.writes), *table.removals, *(edit.parent for edit in table.parents))]
+    touched = _chains_of(plan.tables)
     if len(touched) <= READ_BACK.get(handle.tool.backend, 0) and handle.tool.lists_chains:
         return plan_family(_with_chains(handle, touched), desired).tables
     dump = handle.tool.save(tuple(desired.tables))
     if as_planned(dump.text, handle.dump.tables, plan):
         return ()
     return plan_family(dump.tables, desired).tables
+
+
+def _chains_of(tables: Sequence[TablePlan]) -> list[tuple[str, str]]:
+    """Table and name of every chain that is written, removed or edited."""
+    return [(table.table, name) for table in tables for name in (
+        *(write.chain.name for write in table.writes), *table.removals, *(edit.parent for edit in table.parents))]
 
 
 def _with_chains(handle: Handle, touched: Sequence[tuple[str, str]]) -> Tables:
@@ -226,8 +230,7 @@ def take_back(item: Planned, notes: list[str]) -> list[str]:
     lost = [change.name for change in item.sets if change.before and change.before.unreadable and change.after]
     notes += [f"Set {name} could not be read before and keeps what was written" for name in lost]
     written = [f"{target.handle.label} {table.table}" for table in back.tables if table]
-    for transaction in transactions(back, BATCH.get(tool.backend), tool.sorts_by_insertion):
-        tool.restore(transaction)
+    _write_rules(target, back)
     _destroy_sets(target, sets)
     if sets or lost:
         written.append(f"{target.handle.label} sets")
