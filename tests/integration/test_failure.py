@@ -9,8 +9,10 @@ import fcntl
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ansible_collections.metal.nodenet.plugins.module_utils.apply import BATCH
 from ansible_collections.metal.nodenet.plugins.module_utils.kube import rules
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Chain, Desired
 from support.builders import endpoint_slice, named, service
@@ -77,6 +79,42 @@ def test_a_refusal_of_ipv6_takes_ipv4_back_too(kube_node: Node, monkeypatch: pyt
     assert result["rolled_back"] is True
     assert "ipv4 nat" in result["applied_tables"]
     assert kube_node.saves() == before
+
+
+def _many(generation: int) -> dict[str, list[dict[str, Any]]]:
+    """A dozen services whose endpoints differ from one generation to the next."""
+    services = [service(name=f"s{number}", clusterIP=f"10.96.1.{number}") for number in range(12)]
+    return {"services": services, "endpoint_slices": [
+        endpoint_slice(f"10.244.{generation}.{number}", name=f"s{number}", service_name=f"s{number}")
+        for number in range(12)]}
+
+
+def test_a_failure_between_any_two_batches_is_undone(nft_node: Node, shims: Shims,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BATCH, "nft", 4)
+    # The batch that is refused once would be tried again with a fresh plan.
+    for name in ("iptables", "iptables-nft"):
+        shims.add(name + "-restore", """
+echo x >> "$HERE/calls"; count=$(wc -l < "$HERE/calls")
+from=$(cat "$HERE/from"); [ $count -lt $from ] || [ $count -gt $((from + 1)) ] || { echo "not now" >&2; exit 1; }
+exec "$REAL" "$@" """)
+    (shims.folder / "from").write_text("1000")
+    nft_node.module(**_many(1), environment=shims.environment)
+    before = nft_node.saves()
+    (shims.folder / "calls").unlink()
+    assert nft_node.module(**_many(2), environment=shims.environment)["changed"]
+    restores = len(shims.log("calls"))
+    # new chains, chains in use, the switch, what goes
+    assert restores >= 3 + 3 + 3
+    assert not nft_node.module(**_many(1), environment=shims.environment).get("failed")
+    assert nft_node.saves() == before
+    for at in range(1, restores + 1):
+        (shims.folder / "calls").unlink()
+        (shims.folder / "from").write_text(str(at))
+        result = nft_node.module(**_many(2), environment=shims.environment)
+        assert result["failed"], at
+        assert result["rolled_back"] is True, at
+        assert nft_node.saves() == before, at
 
 
 def test_f022_a_chain_that_vanished_between_read_and_write_is_seen_by_a_second_look(kube_node: Node,

@@ -22,8 +22,13 @@ PROXY_FIREWALL = "KUBE-PROXY-FIREWALL"
 FIREWALL = "KUBE-FIREWALL"
 CANARY = "KUBE-PROXY-CANARY"
 
-#: Chains of service ports and endpoints; the last one was made up to kube-proxy 1.23.
-SERVICE_PREFIXES = ("KUBE-SVC-", "KUBE-SVL-", "KUBE-SEP-", "KUBE-FW-", "KUBE-EXT-", "KUBE-XLB-")
+#: Chains of service ports; the last one was made up to kube-proxy 1.23.
+PORT_PREFIXES = ("KUBE-SVC-", "KUBE-SVL-", "KUBE-FW-", "KUBE-EXT-", "KUBE-XLB-")
+#: Chains of their endpoints.
+ENDPOINT_PREFIX = "KUBE-SEP-"
+SERVICE_PREFIXES = (*PORT_PREFIXES, ENDPOINT_PREFIX)
+
+_HASH_LENGTH = 16
 
 
 def port_hash(title: str, protocol: str) -> str:
@@ -34,9 +39,14 @@ def port_hash(title: str, protocol: str) -> str:
     return _hash16(title + protocol)
 
 
+def hash_of(name: str) -> str:
+    """The hash that the chains of a service port have in common, ``""`` for any other chain."""
+    return name[-_HASH_LENGTH:] if name.startswith(PORT_PREFIXES) else ""
+
+
 def endpoint_chain(title: str, protocol: str, endpoint: str) -> str:
     """The chain of one endpoint of a service port; ``endpoint`` is ``10.0.0.1:80`` or ``[fd00::1]:80``."""
-    return "KUBE-SEP-" + _hash16(title + protocol + endpoint)
+    return ENDPOINT_PREFIX + _hash16(title + protocol + endpoint)
 
 
 _BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"

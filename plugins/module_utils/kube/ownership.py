@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Callable
 
 from ansible_collections.metal.nodenet.plugins.module_utils.kube import names
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.layout import LAYOUTS
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import possible_targets
 
 TABLES = ("mangle", "filter", "nat")
 
@@ -48,3 +50,13 @@ def entries(table: str, firewall: bool) -> frozenset[str]:
 def neighbours(table: str, firewall: bool) -> tuple[str, ...]:
     """Prefixes of the chains whose jumps may stand before ours: Calico's, and the kubelet's where it is not ours."""
     return ("cali-",) if firewall or table != "filter" else ("cali-", names.FIREWALL)
+
+
+def units(chains: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The service port (its hash) of every chain that belongs to one; an endpoint's chain follows who leads to it."""
+    found = {name: names.hash_of(name) for name in chains if names.hash_of(name)}
+    for name, unit in list(found.items()):
+        for target in possible_targets("\n".join(chains[name])):
+            if target in chains and target.startswith(names.ENDPOINT_PREFIX):
+                found[target] = unit
+    return found

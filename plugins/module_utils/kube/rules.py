@@ -15,7 +15,13 @@ from ansible_collections.metal.nodenet.plugins.module_utils.kube.checks import p
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.endpoints import settle
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.objects import Cluster, node_warnings
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.options import ProxyOptions
-from ansible_collections.metal.nodenet.plugins.module_utils.kube.ownership import TABLES, entries, neighbours, owns
+from ansible_collections.metal.nodenet.plugins.module_utils.kube.ownership import (
+    TABLES,
+    entries,
+    neighbours,
+    owns,
+    units,
+)
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.port_plan import Shared, make_plan, make_scene
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.service_chains import write_private
 from ansible_collections.metal.nodenet.plugins.module_utils.kube.shared_chains import write_shared
@@ -58,7 +64,7 @@ def nothing(family: str, shared_with_kubelet: bool = False) -> Desired:
     """
     also = shared_with_kubelet
     return Desired(family, {
-        table: TableDesired({}, (), owns(table, also, also), entries(table, also), neighbours(table, also))
+        table: TableDesired({}, (), owns(table, also, also), entries(table, also), neighbours(table, also), units=units)
         for table in TABLES
     })
 
@@ -66,7 +72,7 @@ def nothing(family: str, shared_with_kubelet: bool = False) -> Desired:
 def _table(options: ProxyOptions, table: str, chains: dict[str, Chain]) -> TableDesired:
     firewall = options.has_firewall
     return TableDesired(chains, fixed_chains.jumps(options, table), owns(table, firewall, options.layout.marks_drops),
-                        entries(table, firewall), neighbours(table, firewall))
+                        entries(table, firewall), neighbours(table, firewall), units=units)
 
 
 def _by_name(chains: Iterable[Chain]) -> dict[str, Chain]:

@@ -11,7 +11,7 @@ Rules stay text from end to end: equal text is equal meaning, and only texts tha
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Callable, NamedTuple
 
 _targets = re.compile(r"-[jg] (\S+)")
@@ -80,6 +80,16 @@ class SharedChain(NamedTuple):
     stamp: Callable[[Sequence[str]], list[str]] = list
 
 
+#: Gives chains (name to rules) their unit: those of one unit change in one restore, others need not. A chain that it
+#: leaves out changes with the jumps.
+Units = Callable[[Mapping[str, Sequence[str]]], Mapping[str, str]]
+
+
+def no_units(chains: Mapping[str, Sequence[str]]) -> Mapping[str, str]:
+    """For tables whose chains all change with the jumps."""
+    return {}
+
+
 class TableDesired(NamedTuple):
     """What one table of one family should hold of ours."""
 
@@ -94,6 +104,7 @@ class TableDesired(NamedTuple):
     #: Prefixes of jump targets that may stand before our jumps at the head of a built-in chain.
     neighbours: tuple[str, ...] = ()
     shared: tuple[SharedChain, ...] = ()
+    units: Units = no_units
 
 
 class IpSet(NamedTuple):

@@ -22,6 +22,8 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model impo
     Table,
     TableDesired,
     Tables,
+    Units,
+    no_units,
     possible_targets,
     target_of,
 )
@@ -60,6 +62,7 @@ class TablePlan(NamedTuple):
     #: Chains of ours that go, with the rules they have.
     removals: dict[str, Sequence[str]]
     parents: list[ParentEdit]
+    units: Units = no_units
 
     def __bool__(self) -> bool:
         return bool(self.writes or self.removals or self.parents)
@@ -121,7 +124,7 @@ def _plan_table(name: str, current: Table, wanted: TableDesired, family: str, wa
         if shared.entries:
             jumps += shared.hooks
     edits += _plan_parents(current, wanted, jumps, set(leftovers), family)
-    return TablePlan(name, writes, leftovers, edits)
+    return TablePlan(name, writes, leftovers, edits, wanted.units)
 
 
 def _held_by_others(current: Table, wanted: TableDesired, leftovers: dict[str, Sequence[str]]) -> dict[str, str]:

@@ -4,11 +4,12 @@
 """A plan as input for ``iptables-restore --noflush``, cut into transactions that are safe in this order.
 
 1. *Prepare*: new chains, leaves first. Nothing leads to them yet, so no packet sees a half of them.
-2. *Switch*: everything that packets reach: changed chains, jumps, and what goes. One restore for the family.
-3. *Remove*: chains that nothing leads to any more.
+2. *Change*: chains in use, where there are many: those of one unit (a service port) in one restore.
+3. *Switch*: everything else that packets reach: chains of no unit, jumps, and what goes. One restore for the family.
+4. *Remove*: chains that nothing leads to any more.
 
-An ordinary change is the switch alone. Only large ones are cut, because ``iptables-nft-restore`` walks one list of the
-chains that its input names for every line of it: its time grows with chains x lines.
+An ordinary change is the switch alone. Only large ones are cut (``batches.py``), because ``iptables-nft-restore`` walks
+one list of the chains that its input names for every line of it: its time grows with chains x lines.
 
 Only chains that are ours in full are declared (declaring a chain empties it); chains of others change by ``-I`` and
 ``-D`` alone, and no rule of others is ever repeated in the input.
@@ -17,17 +18,16 @@ Only chains that are ours in full are declared (declaring a chain empties it); c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.batches import cut_removals, cut_writes, slices
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.compare import changed_rules
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import PlanError
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import possible_targets
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import (
     ChainWrite,
     FamilyPlan,
     ParentEdit,
-    TablePlan,
 )
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_format import chain_lines
 from ansible_collections.metal.nodenet.plugins.module_utils.shown import shown
@@ -62,14 +62,14 @@ def transactions(plan: FamilyPlan, batch: int | None = None, declare_first: bool
     switch: list[tuple[str, list[str]]] = []
     behind: list[Transaction] = []
     for table in sorted((table for table in plan.tables if table), key=lambda table: _ORDER.get(table.table, 9)):
-        prepared, now = _split_writes(table, batch)
+        prepared, changed, now = cut_writes(table, batch)
         if declare_first and prepared:
             before += _declarations([write.chain.name for part in prepared for write in part], table.table)
-        for part in prepared:
-            before.append(_transaction([(table.table, list(_table_lines(part, (), ())))]))
+        before += [_transaction([(table.table, list(_table_lines(part, (), ())))]) for part in (*prepared, *changed)]
         removals = list(table.removals)
         if batch is not None and len(removals) > batch:
-            behind += [_transaction([(table.table, lines)]) for lines in _late_removals(table.removals, batch)]
+            behind += [_transaction([(table.table, list(_removal_lines(emptied, removed)))])
+                       for emptied, removed in cut_removals(table.removals, batch)]
             removals = []
         # In one restore of everything (legacy), chains in the order of their names are found and placed faster.
         now = sorted(now, key=_name) if batch is None else now
@@ -81,7 +81,12 @@ def transactions(plan: FamilyPlan, batch: int | None = None, declare_first: bool
 
 def _declarations(names: Sequence[str], table: str) -> list[Transaction]:
     lines = [f":{name} - [0:0]" for name in sorted(names, reverse=True)]
-    return [_transaction([(table, list(part))]) for part in _slices(lines, _DECLARATIONS)]
+    return [_transaction([(table, list(part))]) for part in slices(lines, _DECLARATIONS)]
+
+
+def _removal_lines(emptied: Sequence[str], removed: Sequence[str]) -> Iterator[str]:
+    yield from (f":{name} - [0:0]" for name in emptied)
+    yield from (f"-X {name}" for name in removed)
 
 
 def _name(write: ChainWrite) -> str:
@@ -189,69 +194,3 @@ def parent_edit(edit: ParentEdit) -> tuple[list[str], list[tuple[int, str]]]:
         else:
             inserted.append((index + 1, rule))
     return [rule for rule in edit.before if rule in edit.going], inserted
-
-
-def _split_writes(table: TablePlan, batch: int | None) -> tuple[list[Sequence[ChainWrite]], list[ChainWrite]]:
-    """The batches of new chains to prepare, and the writes that belong in the switch."""
-    new = [write for write in table.writes if write.before is None]
-    if batch is None or len(new) <= batch:
-        return [], table.writes
-    return list(_slices(_leaves_first(new), batch)), [write for write in table.writes if write.before is not None]
-
-
-def _leaves_first(writes: Sequence[ChainWrite]) -> list[ChainWrite]:
-    """New chains so that each stands behind the new chains it leads to."""
-    heights = _heights(_below({write.chain.name: write.chain.rules for write in writes}))
-    return sorted(writes, key=lambda write: heights[write.chain.name])
-
-
-def _late_removals(chains: dict[str, Sequence[str]], batch: int) -> Iterator[list[str]]:
-    """The lines of each batch that deletes unreachable chains, roots first."""
-    below = _below(chains)
-    heights = _heights(below)
-    order = sorted(chains, key=lambda name: -heights[name])
-    batch_of = {name: at // batch for at, name in enumerate(order)}
-    # Only in a loop (a kernel may hold one that nothing leads to) does a later chain lead to an earlier one.
-    looping: dict[int, list[str]] = {}
-    for name in order:
-        for number in {batch_of[target] for target in below[name]}:
-            if number < batch_of[name]:
-                looping.setdefault(number, []).append(name)
-    for number, names in enumerate(_slices(order, batch)):
-        yield [*(f":{name} - [0:0]" for name in (*looping.get(number, ()), *names)), *(f"-X {name}" for name in names)]
-
-
-def _below(chains: Mapping[str, Sequence[str]]) -> dict[str, set[str]]:
-    """Which of these chains each of them leads to, or seems to: one too many is only an order more to keep."""
-    return {name: {target for target in possible_targets("\n".join(rules)) if target in chains}
-            for name, rules in chains.items()}
-
-
-def _heights(below: Mapping[str, set[str]]) -> dict[str, int]:
-    """How many levels of chains hang below each of them. Without recursion: a kernel may hold any depth."""
-    heights: dict[str, int] = {}
-    for start in below:
-        if start in heights:
-            continue
-        # Each chain waits once for each chain below it; a chain on the way is a loop and does not count.
-        on_way = {start}
-        way = [(start, iter(below[start]))]
-        while way:
-            name, targets = way[-1]
-            waiting = next((target for target in targets if target not in heights and target not in on_way), None)
-            if waiting is not None:
-                on_way.add(waiting)
-                way.append((waiting, iter(below[waiting])))
-                continue
-            way.pop()
-            on_way.discard(name)
-            heights[name] = 1 + max((heights.get(target, 0) for target in below[name]), default=0)
-    return heights
-
-
-_Item = TypeVar("_Item")
-
-
-def _slices(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
-    for start in range(0, len(items), size):
-        yield items[start:start + size]

@@ -50,7 +50,7 @@ def _undo_table(plan: TablePlan, now: Tables, family: str, warnings: list[str]) 
     # A chain that goes or is emptied takes our jumps in it along.
     edits = [edit for edit in parents if edit.parent not in removals and edit.parent not in old
              and list(edit.before) != list(edit.after)]
-    return TablePlan(plan.table, writes, removals, edits)
+    return TablePlan(plan.table, writes, removals, edits, plan.units)
 
 
 def _filled(chain: Chain, rules: Sequence[str]) -> bool:

@@ -24,6 +24,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model impo
     Table,
     TableDesired,
     Tables,
+    Units,
     target_of,
 )
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import (
@@ -135,7 +136,11 @@ class Ours:
             else:
                 writes.append(ChainWrite(Chain(shared.chain.name), None))
         edits += self._parents(before, now, leads)
-        return TablePlan(name, writes, old, edits)
+        return TablePlan(name, writes, old, edits, self._units(name))
+
+    def _units(self, table: str) -> Units:
+        parts = [wanted.units for wanted in self._tables[table]]
+        return lambda chains: {chain: unit for units in parts for chain, unit in units(chains).items()}
 
     def _parents(self, before: Table, now: Table, leads: set[str]) -> Iterator[ParentEdit]:
         for parent in dict.fromkeys((*before.policies, *now.policies)):

@@ -170,3 +170,22 @@ def test_nothing_owns_everything(shared: bool) -> None:
 def test_a_cluster_is_read_for_one_layout() -> None:
     with pytest.raises(ValueError, match="read for 1.30, not for 1.36"):
         desired(read_cluster([], LAYOUTS["1.30"]), ProxyOptions(layout=LAYOUTS["1.36"]), IPV4)
+
+
+@pytest.mark.parametrize("layout", ALL)
+def test_all_chains_of_a_service_port_are_one_unit_and_the_common_chains_are_of_none(layout: str) -> None:
+    services = [service(name, clusterIP=f"10.96.0.{at}", lb=[f"203.0.113.{at}"], externalTrafficPolicy="Local",
+                        loadBalancerSourceRanges=["192.0.2.0/24"], sessionAffinity="ClientIP")
+                for at, name in enumerate(("web", "api"), 1)]
+    slices = [endpoint_slice("10.180.0.1", "10.180.1.2", name=name, service_name=name) for name in ("web", "api")]
+    everything = render([*services, *slices], layout)
+    wanted = everything.state.tables["nat"]
+    found = wanted.units({name: chain.rules for name, chain in wanted.chains.items()})
+    by_title: dict[str, set[str]] = {}
+    for name, chain in wanted.chains.items():
+        if name in FIXED["nat"] | {"KUBE-MARK-DROP"}:
+            assert name not in found
+        else:
+            by_title.setdefault(chain.title.split(" ")[0], set()).add(found[name])
+    assert sorted(map(len, by_title.values())) == [1, 1]
+    assert len(set.union(*by_title.values())) == 2
