@@ -8,11 +8,13 @@ Sets come before the rules that name them and go after them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
+from ansible_collections.metal.nodenet.plugins.module_utils.beside import Beside
 from ansible_collections.metal.nodenet.plugins.module_utils.clock import Clock
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.as_planned import as_planned
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.as_planned import AsPlanned
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.backend import Handle
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import (
     LockError,
@@ -79,23 +81,37 @@ class ReconcileError(NetfilterError):
         self.details = details
 
 
-def apply_all(planned: Sequence[Planned], verify: bool, clock: Clock) -> None:
-    """Write all families, or none. Raises ``ReconcileError``."""
+_Result = TypeVar("_Result")
+
+
+def apply_all(planned: Sequence[Planned], verify: bool, clock: Clock, describe: Callable[[], _Result]) -> _Result:
+    """Write all families, or none. Raises ``ReconcileError``.
+
+    ``describe`` is called while the tools write, and what it returns is returned.
+    """
+    with Beside() as beside:
+        described = beside.later(describe)
+        return _apply_all(planned, verify, clock, beside, described)
+
+
+def _apply_all(planned: Sequence[Planned], verify: bool, clock: Clock, beside: Beside,
+               described: Callable[[], _Result]) -> _Result:
     done: list[Planned] = []
     try:
+        expected = [_expected(item, beside) for item in planned] if verify else []
         with clock.phase("apply"):
             for item in planned:
                 done.append(item)
                 _write_sets(item.target, item.sets, frozenset(item.target.sets))
             for item in planned:
-                _apply_rules(item, done)
-        if verify:
-            with clock.phase("verify"):
-                for item in planned:
-                    _verify(item)
+                _apply_rules(item, done, beside)
+        with clock.phase("verify"):
+            for item, as_planned in zip(planned, expected):
+                _verify(item, as_planned)
         with clock.phase("apply"):
             for item in planned:
                 _destroy_sets(item.target, item.sets)
+        return described()
     except NetfilterError as error:
         with clock.phase("undo"):
             raise _undo_all(error, done) from error
@@ -117,10 +133,10 @@ def _destroy_sets(target: Target, changes: Sequence[SetChange]) -> None:
             target.ipset.destroy(change.name)
 
 
-def _apply_rules(item: Planned, done: list[Planned]) -> None:
+def _apply_rules(item: Planned, done: list[Planned], beside: Beside) -> None:
     """Write one family. A refusal is answered by one fresh read: if the node changed meanwhile, by one fresh plan."""
     try:
-        _write_rules(item.target, item.plan)
+        _write_rules(item.target, item.plan, beside.start)
     except LockError:
         raise
     except ToolError as error:
@@ -133,17 +149,28 @@ def _apply_rules(item: Planned, done: list[Planned]) -> None:
         _write_rules(target, fresh.plan)
 
 
-def _write_rules(target: Target, plan: FamilyPlan) -> None:
+def _write_rules(target: Target, plan: FamilyPlan, begin: Callable[[], None] = lambda: None) -> None:
+    """``begin`` is called when all input is ready, before the tools run."""
     tool = target.handle.tool
-    for transaction in transactions(plan, BATCH.get(tool.backend), tool.sorts_by_insertion):
+    inputs = transactions(plan, BATCH.get(tool.backend), tool.sorts_by_insertion)
+    begin()
+    for transaction in inputs:
         tool.restore(transaction)
 
 
-def _verify(item: Planned) -> None:
+def _expected(item: Planned, beside: Beside) -> Callable[[], AsPlanned] | None:
+    """How the tables of one family will read; None where so little is written that only that is read again."""
+    handle = item.target.handle
+    if len(_chains_of(item.plan.tables)) <= READ_BACK.get(handle.tool.backend, 0) and handle.tool.lists_chains:
+        return None
+    return beside.later(functools.partial(AsPlanned, handle.dump.tables, item.plan))
+
+
+def _verify(item: Planned, as_planned: Callable[[], AsPlanned] | None) -> None:
     target = item.target
     differing: list[str] = []
     if item.plan:
-        differing += [f"{table} {chain}" for table, chain in _chains_of(_left_to_do(item))]
+        differing += [f"{table} {chain}" for table, chain in _chains_of(_left_to_do(item, as_planned))]
     if item.sets:
         changed = [change.name for change in item.sets if change.after is not None]
         now = target.ipset.read(changed)
@@ -155,14 +182,13 @@ def _verify(item: Planned) -> None:
                              f"as written: {', '.join(differing[:5])}; another program may be writing to them")
 
 
-def _left_to_do(item: Planned) -> Sequence[TablePlan]:
+def _left_to_do(item: Planned, as_planned: Callable[[], AsPlanned] | None) -> Sequence[TablePlan]:
     """What still differs after writing. Where little was written, only that is read again."""
-    (handle, desired, *_rest), plan = item.target, item.plan
-    touched = _chains_of(plan.tables)
-    if len(touched) <= READ_BACK.get(handle.tool.backend, 0) and handle.tool.lists_chains:
-        return plan_family(_with_chains(handle, touched), desired).tables
+    handle, desired, *_rest = item.target
+    if as_planned is None:
+        return plan_family(_with_chains(handle, _chains_of(item.plan.tables)), desired).tables
     dump = handle.tool.save(tuple(desired.tables))
-    if as_planned(dump.text, handle.dump.tables, plan):
+    if as_planned().reads(dump.text):
         return ()
     return plan_family(dump.tables, desired).tables
 

@@ -70,31 +70,37 @@ def reconcile(targets: Sequence[Target], *, check_mode: bool, verify: bool, diff
         warnings: list[str] = []
         planned = [_plan(target, warnings) for target in targets]
         changed = any(planned)
-        sha256 = plan_hash([(item.target.handle.label, item.plan, item.sets) for item in planned])
-        if changed and expected is not None and sha256 != expected:
+        if changed and expected is not None and _hash(planned) != expected:
             raise NetfilterError("expect_plan: the node or the input has changed since the plan "
-                                 f"{expected or '(nothing to change)'}: this run would be {sha256}. Nothing was "
-                                 "written; plan again and look at the difference")
+                                 f"{expected or '(nothing to change)'}: this run would be {_hash(planned)}. Nothing "
+                                 "was written; plan again and look at the difference")
         selectors = [selector for item in planned if changed
                      for selector in hooks.stale(item.target.handle.dump.tables, item.target.desired)]
-    with clock.phase("difference"):
-        diff = [entry for item in planned if item for entry in _differences(item, hooks, diff_limit)]
     with clock.phase("flows"):
         # Before anything is written: a table of flows that cannot be read must not be found out half-way.
         flows = find_flows(selectors)
-    totals = {**counts([item.plan for item in planned]),
-              "set_members": count_members([change for item in planned for change in item.sets]),
-              "flows": {"added": 0, "changed": 0, "removed": len(flows)}}
-    outcome = Outcome(changed, diff, totals, sha256, [_shown(selector) for selector in selectors], warnings,
-                      clock.timings)
+
+    def outcome() -> Outcome:
+        with clock.phase("difference"):
+            diff = [entry for item in planned if item for entry in _differences(item, hooks, diff_limit)]
+            totals = {**counts([item.plan for item in planned]),
+                      "set_members": count_members([change for item in planned for change in item.sets]),
+                      "flows": {"added": 0, "changed": 0, "removed": len(flows)}}
+            return Outcome(changed, diff, totals, _hash(planned), [_shown(selector) for selector in selectors],
+                           warnings, clock.timings)
+
     if check_mode or not changed:
-        return outcome
+        return outcome()
     hooks.guard()
     before_write()
-    apply_all([item for item in planned if item], verify, clock)
+    written = apply_all([item for item in planned if item], verify, clock, outcome)
     with clock.phase("flows"):
         _clean(selectors)
-    return outcome
+    return written
+
+
+def _hash(planned: Sequence[Planned]) -> str:
+    return plan_hash([(item.target.handle.label, item.plan, item.sets) for item in planned])
 
 
 def _plan(target: Target, warnings: list[str]) -> Planned:

@@ -150,6 +150,22 @@ printf '*nat\\n:{named("SVC", "default/new:http")} - [0:0]\\nCOMMIT\\n' | "$REAL
     assert kube_node.saves() == before
 
 
+def test_a_fault_of_our_own_while_the_tools_write_is_undone(kube_node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    kube_node.four_ways(**CLUSTER, backend=kube_node.backend)
+    before = kube_node.saves()
+
+    def faulty(_plans: object) -> None:
+        raise RuntimeError("cannot count")
+
+    monkeypatch.setattr("ansible_collections.metal.nodenet.plugins.module_utils.reconcile.counts", faulty)
+    result = kube_node.module(**LARGER)
+    assert result["failed"]
+    assert "cannot count" in result["msg"]
+    assert result["rolled_back"] is True
+    assert "ipv4 nat" in result["applied_tables"]
+    assert kube_node.saves() == before
+
+
 def test_verify_can_be_left_out(kube_node: Node, shims: Shims) -> None:
     for name in ("iptables", f"iptables-{kube_node.backend}"):
         shims.add(name + "-restore", f"""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Tables
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Table, Tables
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import EMPTY_TABLE, FamilyPlan, TablePlan
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_format import chain_lines
 
@@ -17,16 +18,31 @@ _declarations = re.compile(r"(?::[^ \n]+ [^ \n]+ \[\d+:\d+\]\n)*")
 _declaration = re.compile(r":([^ \n]+) ([^ \n]+)")
 
 
-def as_planned(text: str, before: Tables, plan: FamilyPlan) -> bool:
-    """Whether every table that the plan changes reads as planned, rules of others included.
+class _Expected(NamedTuple):
+    """One table as it should read."""
 
-    False says nothing: the same may be spelled in another way, or somebody else may have written meanwhile.
-    """
-    return all(_reads(text, table, before) for table in plan.tables if table)
+    table: str
+    policies: Mapping[str, str]
+    #: The text of the rules of every chain.
+    chains: dict[str, str]
 
 
-def _reads(text: str, plan: TablePlan, before: Tables) -> bool:
-    head = f"*{plan.table}\n"
+class AsPlanned:
+    """What a plan makes of what was read before, ready to be compared."""
+
+    def __init__(self, before: Tables, plan: FamilyPlan) -> None:
+        self._tables = [_expected(table, before.get(table.table, EMPTY_TABLE)) for table in plan.tables if table]
+
+    def reads(self, text: str) -> bool:
+        """Whether every table that the plan changes reads as planned in a dump, rules of others included.
+
+        False says nothing: the same may be spelled in another way, or somebody else may have written meanwhile.
+        """
+        return all(_reads(text, table) for table in self._tables)
+
+
+def _reads(text: str, expected: _Expected) -> bool:
+    head = f"*{expected.table}\n"
     at = 0 if text.startswith(head) else text.find("\n" + head) + 1
     if not text.startswith(head, at):
         return False
@@ -34,20 +50,20 @@ def _reads(text: str, plan: TablePlan, before: Tables) -> bool:
     if found is None:
         return False
     declared = dict(_declaration.findall(found.group()))
-    table = before.get(plan.table, EMPTY_TABLE)
-    chains = _planned_chains(plan, table.chains)
+    chains = expected.chains
     # A table that was not there before comes with chains of its own; they have a policy.
     unknown = any(policy == "-" and name not in chains for name, policy in declared.items())
     if unknown or chains.keys() - declared.keys():
         return False
-    if any(declared[name] != policy for name, policy in table.policies.items()):
+    if any(declared[name] != policy for name, policy in expected.policies.items()):
         return False
-    rules = "".join([chain_lines(chain, chains.get(chain, ())) for chain in declared])
+    rules = "".join([chains.get(chain, "") for chain in declared])
     return text.startswith(rules, found.end()) and text.startswith("COMMIT\n", found.end() + len(rules))
 
 
-def _planned_chains(plan: TablePlan, before: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    after = {name: rules for name, rules in before.items() if name not in plan.removals}
+def _expected(plan: TablePlan, before: Table) -> _Expected:
+    after: dict[str, Sequence[str]] = {name: rules for name, rules in before.chains.items()
+                                       if name not in plan.removals}
     after.update((write.chain.name, write.chain.rules) for write in plan.writes)
     after.update((edit.parent, edit.after) for edit in plan.parents)
-    return after
+    return _Expected(plan.table, before.policies, {name: chain_lines(name, rules) for name, rules in after.items()})

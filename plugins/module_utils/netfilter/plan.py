@@ -184,7 +184,7 @@ def _plainly_valid(writes: Sequence[ChainWrite], wanted: TableDesired) -> bool:
     text = "\n".join([rule for write in writes for rule in write.chain.rules])
     if "\0" in text or text.count("\n") >= max(count, 1):
         return False
-    return not any(wanted.owns(word) for word in set(possible_targets(text)) - wanted.chains.keys())
+    return not any(word not in wanted.chains and wanted.owns(word) for word in set(possible_targets(text)))
 
 
 def _validate_rule(family: str, table: str, chain: str, rule: str, wanted: TableDesired) -> None:

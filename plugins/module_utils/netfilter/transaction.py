@@ -18,7 +18,7 @@ Only chains that are ours in full are declared (declaring a chain empties it); c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.batches import cut_removals, cut_writes, slices
@@ -72,8 +72,7 @@ def transactions(plan: FamilyPlan, batch: int | None = None, declare_first: bool
                        for emptied, removed in cut_removals(table.removals, batch)]
             removals = []
         # In one restore of everything (legacy), chains in the order of their names are found and placed faster.
-        now = sorted(now, key=_name) if batch is None else now
-        lines = list(_table_lines(now, removals, table.parents))
+        lines = list(_table_lines(now, removals, table.parents, by_name=batch is None))
         if lines:
             switch.append((table.table, lines))
     return before + ([_transaction(switch)] if switch else []) + behind
@@ -89,10 +88,6 @@ def _removal_lines(emptied: Sequence[str], removed: Sequence[str]) -> Iterator[s
     yield from (f"-X {name}" for name in removed)
 
 
-def _name(write: ChainWrite) -> str:
-    return write.chain.name
-
-
 def _transaction(tables: Sequence[tuple[str, list[str]]]) -> Transaction:
     out: list[str] = []
     for name, lines in tables:
@@ -102,12 +97,15 @@ def _transaction(tables: Sequence[tuple[str, list[str]]]) -> Transaction:
     return Transaction("\n".join(out) + "\n", tuple(name for name, _lines in tables))
 
 
-def _additions(chain: str, rules: Sequence[str]) -> str:
-    """The lines that write a chain, without the last end of line. Looked through as a whole, for there may be many."""
-    text = chain_lines(chain, rules)
-    if text.count("\n") != len(rules) or "\0" in text:
-        _refuse(rules)
-    return text[:-1]
+def _additions(writes: Sequence[ChainWrite], names: Iterable[str]) -> str:
+    """The lines that write chains, in the order of ``names``. Looked through as a whole, for there may be many."""
+    # Made in the order in which they lie in memory: another takes twice the time.
+    texts = {chain.name: chain_lines(chain.name, chain.rules) for chain, _before in writes}
+    text = "".join([texts[name] for name in names])
+    if text.count("\n") != sum([len(chain.rules) for chain, _before in writes]) or "\0" in text:
+        for chain, _before in writes:
+            _refuse(chain.rules)
+    return text
 
 
 def _insertions(chain: str, rules: Sequence[tuple[int, str]]) -> Iterator[str]:
@@ -134,17 +132,23 @@ def _deletions(parent: str, before: Sequence[str], going: Sequence[str]) -> Iter
     yield from (f"-D {parent} {rule}" for rule in going if not _breaks(rule))
 
 
-def _table_lines(writes: Sequence[ChainWrite], removals: Sequence[str], parents: Sequence[ParentEdit]) -> Iterator[str]:
+def _table_lines(writes: Sequence[ChainWrite], removals: Sequence[str], parents: Sequence[ParentEdit],
+                 by_name: bool = False) -> Iterator[str]:
     edits = [parent_edit(edit) for edit in parents]
     small = {write.chain.name: found for write in writes for found in [_small_edit(write)] if found is not None}
     whole = [write for write in writes if write.chain.name not in small]
-    yield from (f":{write.chain.name} - [0:0]" for write in whole)
+    names = [write.chain.name for write in whole]
+    if by_name:
+        names.sort()
+    yield from (f":{name} - [0:0]" for name in names)
     yield from (f":{name} - [0:0]" for name in removals)
     for edit, (deleted, _inserted) in zip(parents, edits):
         yield from _deletions(edit.parent, edit.before, deleted)
     for name, (gone, _new) in small.items():
         yield from (f"-D {name} {rule}" for rule in gone)
-    yield from (_additions(write.chain.name, write.chain.rules) for write in whole if write.chain.rules)
+    additions = _additions(whole, names)
+    if additions:
+        yield additions[:-1]
     for name, (_gone, inserted) in small.items():
         yield from _insertions(name, inserted)
     for edit, (_deleted, inserted) in zip(parents, edits):

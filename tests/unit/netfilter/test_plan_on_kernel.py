@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.as_planned import as_planned
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.as_planned import AsPlanned
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import (
     IPV4,
     Chain,
@@ -67,13 +67,13 @@ def test_what_became_as_planned_is_known_by_its_text(real: Node, seed: int) -> N
     text = real.save("ipv4")
     before = parse(text)
     plan = plan_family(before, case.desired)
-    assert not as_planned(text, before, plan)
+    assert not AsPlanned(before, plan).reads(text)
     for block in steps(plan, case.batch):
         real.load("ipv4", block)
     text = real.save("ipv4")
     # a world has rules in spellings that the kernel prints in another way
     exact = all(_planned(table, before) == parse(text)[table.table].chains for table in plan.tables)
-    assert as_planned(text, before, plan) is exact
+    assert AsPlanned(before, plan).reads(text) is exact
     if not exact:
         return
     # any other rule in a table that changed, a chain more, or another policy is noticed
@@ -82,12 +82,12 @@ def test_what_became_as_planned_is_known_by_its_text(real: Node, seed: int) -> N
     lines = block.splitlines(keepends=True)
     for at in chance.sample(range(len(lines)), min(8, len(lines))):
         other = [*lines[:at], *lines[at + 1:]]
-        assert not as_planned(head + "".join(other) + rest, before, plan)
+        assert not AsPlanned(before, plan).reads(head + "".join(other) + rest)
         if lines[at].startswith("-A"):
-            assert not as_planned(head + "".join([*lines[:at], lines[at], *lines[at:]]) + rest, before, plan)
-    assert not as_planned(head + ":MORE - [0:0]\n" + block + rest, before, plan)
-    assert not as_planned(head + block.replace(" ACCEPT [", " DROP [", 1) + rest, before, plan)
-    assert not as_planned(head + block, before, plan)
+            assert not AsPlanned(before, plan).reads(head + "".join([*lines[:at], lines[at], *lines[at:]]) + rest)
+    assert not AsPlanned(before, plan).reads(head + ":MORE - [0:0]\n" + block + rest)
+    assert not AsPlanned(before, plan).reads(head + block.replace(" ACCEPT [", " DROP [", 1) + rest)
+    assert not AsPlanned(before, plan).reads(head + block)
 
 
 def _planned(table: TablePlan, before: Tables) -> dict[str, list[str]]:
@@ -107,9 +107,9 @@ def test_a_table_that_was_not_there_brings_chains_of_its_own() -> None:
     desired = Desired(IPV4, {"nat": table})
     plan = plan_family({}, desired)
     text = "*nat\n:INPUT ACCEPT [0:0]\n:KUBE-A - [0:0]\n-A KUBE-A -j RETURN\nCOMMIT\n"
-    assert as_planned(text, {}, plan)
-    assert as_planned("# said first\n" + text, {}, plan)
-    assert not as_planned(text.replace("-j RETURN", "-j DROP"), {}, plan)
-    assert not as_planned(text.replace("-A KUBE-A -j RETURN\n", ""), {}, plan)
-    assert not as_planned(text.replace("-A KUBE-A", "-A INPUT"), {}, plan)
-    assert not as_planned(text.replace("*nat", "*filter"), {}, plan)
+    assert AsPlanned({}, plan).reads(text)
+    assert AsPlanned({}, plan).reads("# said first\n" + text)
+    assert not AsPlanned({}, plan).reads(text.replace("-j RETURN", "-j DROP"))
+    assert not AsPlanned({}, plan).reads(text.replace("-A KUBE-A -j RETURN\n", ""))
+    assert not AsPlanned({}, plan).reads(text.replace("-A KUBE-A", "-A INPUT"))
+    assert not AsPlanned({}, plan).reads(text.replace("*nat", "*filter"))
