@@ -15,7 +15,8 @@ The server answers over TCP and UDP, IPv4 and IPv6, on port 8080. CHECKS is a li
     even            true: the servers answer equally often, as far as chance allows
     seen_ports      [LOWEST, HIGHEST]: the servers must see ports of the client in between
     any_one         true: one of answered_by answers all connections
-    refused         true: each connection is refused
+    refused         true: each connection is refused: nobody listens, or a rule that REJECTs says so
+    rejected        true: as refused, or a firewall says that it is prohibited
     silent          true: no connection comes about, and none is refused
     lost            true: as silent, and nobody says why
     expired         true: each packet goes in circles until its time to live ends, and the client is told so
@@ -46,12 +47,14 @@ DEVIATIONS = 5
 #: After how many failures no more connections are tried where each is to be answered.
 ENOUGH_FAILURES = 5
 EXPIRED = "expired on the way"
+PROHIBITED = "prohibited"
 #: IP_RECVERR and IPV6_RECVERR of Linux: errors of the way come to the socket, which then can say what they were.
 TELL_ERRORS, TELL_ERRORS_V6 = (socket.IPPROTO_IP, 11), (socket.IPPROTO_IPV6, 25)
 #: IPV6_RECVPKTINFO and IPV6_PKTINFO.
 RECEIVE_ADDRESS, ADDRESS_ASKED = 49, 50
-#: From ICMP, or from ICMPv6: exceeded, in transit.
-TIME_EXCEEDED = ((2, 11, 0), (3, 3, 0))
+#: What ICMP (2) and ICMPv6 (3) say, by type and code: exceeded in transit; host or communication prohibited.
+SAID = {(2, 11, 0): EXPIRED, (3, 3, 0): EXPIRED,
+        (2, 3, 10): PROHIBITED, (2, 3, 13): PROHIBITED, (3, 1, 1): PROHIBITED}
 
 Check = dict[str, Any]
 
@@ -130,17 +133,18 @@ def ask_once(check: Check) -> Any:
         except ConnectionRefusedError:
             return "refused"
         except OSError as error:
-            return EXPIRED if expired(client) else str(error)
+            return said(client) or str(error)
 
 
-def expired(client: socket.socket) -> bool:
-    """Whether a router said that the time to live of a packet ran out."""
+def said(client: socket.socket) -> str:
+    """What a router or a firewall said about a packet, if it is one of ``SAID``."""
     try:
         _data, messages, _flags, _address = client.recvmsg(1, 512, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
     except OSError:
-        return False
+        return ""
     # struct sock_extended_err: errno, then who says so (ICMP, ICMPv6), type and code
-    return any(tuple(data[4:7]) in TIME_EXCEEDED for _level, _kind, data in messages)
+    return next((SAID[data[4], data[5], data[6]] for _level, _kind, data in messages
+                 if (data[4], data[5], data[6]) in SAID), "")
 
 
 def ask(check: Check) -> tuple[bool, str]:
@@ -168,6 +172,8 @@ def right(check: Check, names: Counter[str], sources: set[str], failures: Counte
         return not names and set(failures) == {"timed out"}
     if check.get("refused"):
         return not names and set(failures) == {"refused"}
+    if check.get("rejected"):
+        return not names and len(failures) == 1 and set(failures) <= {"refused", PROHIBITED}
     if check.get("silent"):
         return not names and "refused" not in failures
     wanted = set(check["answered_by"])
