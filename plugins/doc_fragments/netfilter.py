@@ -63,7 +63,8 @@ options:
     default: 5000
   state_dir:
     description:
-      - Where the node keeps what it remembers. It is made when something is to be remembered or guarded.
+      - Where the node keeps what it remembers. It is made when something is to be remembered or guarded, and
+        with the first cluster file that is sent to the node.
     type: path
     default: /var/lib/nodenet
   remember:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 the metal.nodenet authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write a plan, check it, and take it back if anything goes wrong: the only code that changes a node.
+"""Write a plan, check it, and take it back if anything goes wrong: the only code that changes rules and sets.
 
 Sets come before the rules that name them and go after them.
 """
@@ -84,18 +84,20 @@ class ReconcileError(NetfilterError):
 _Result = TypeVar("_Result")
 
 
-def apply_all(planned: Sequence[Planned], verify: bool, clock: Clock, describe: Callable[[], _Result]) -> _Result:
+def apply_all(planned: Sequence[Planned], verify: bool, clock: Clock, describe: Callable[[], _Result],
+              exactly: bool = False) -> _Result:
     """Write all families, or none. Raises ``ReconcileError``.
 
+    ``exactly``: another plan, for a node that changed meanwhile, may not take the place of one that is refused.
     ``describe`` is called while the tools write, and what it returns is returned.
     """
     with Beside() as beside:
         described = beside.later(describe)
-        return _apply_all(planned, verify, clock, beside, described)
+        return _apply_all(planned, verify, clock, beside, described, exactly)
 
 
 def _apply_all(planned: Sequence[Planned], verify: bool, clock: Clock, beside: Beside,
-               described: Callable[[], _Result]) -> _Result:
+               described: Callable[[], _Result], exactly: bool) -> _Result:
     done: list[Planned] = []
     try:
         expected = [_expected(item, beside) for item in planned] if verify else []
@@ -104,7 +106,7 @@ def _apply_all(planned: Sequence[Planned], verify: bool, clock: Clock, beside: B
                 done.append(item)
                 _write_sets(item.target, item.sets, frozenset(item.target.sets))
             for item in planned:
-                _apply_rules(item, done, beside)
+                _apply_rules(item, done, beside, exactly)
         with clock.phase("verify"):
             for item, as_planned in zip(planned, expected):
                 _verify(item, as_planned)
@@ -133,7 +135,7 @@ def _destroy_sets(target: Target, changes: Sequence[SetChange]) -> None:
             target.ipset.destroy(change.name)
 
 
-def _apply_rules(item: Planned, done: list[Planned], beside: Beside) -> None:
+def _apply_rules(item: Planned, done: list[Planned], beside: Beside, exactly: bool) -> None:
     """Write one family. A refusal is answered by one fresh read: if the node changed meanwhile, by one fresh plan."""
     try:
         _write_rules(item.target, item.plan, beside.start)
@@ -143,7 +145,8 @@ def _apply_rules(item: Planned, done: list[Planned], beside: Beside) -> None:
         target = item.target
         now = target.handle.tool.save(tuple(target.desired.tables)).tables
         fresh = Planned(target, plan_family(now, target.desired), ())
-        if error.rc not in (3, 4) and transactions(fresh.plan) == transactions(item.plan):
+        same = transactions(fresh.plan) == transactions(item.plan)
+        if (same and error.rc not in (3, 4)) or (exactly and not same):
             raise
         done.append(fresh)
         _write_rules(target, fresh.plan)
@@ -215,21 +218,25 @@ def _undo_all(error: NetfilterError, done: Sequence[Planned]) -> ReconcileError:
     """Undo what was written, the last first, and say how that went."""
     applied: list[str] = []
     failures: list[str] = []
+    failed: list[str] = []
     notes: list[str] = []
     for item in reversed(done):
         label = item.target.handle.label
         try:
             applied += take_back(item, notes)
-        except NetfilterError as failure:
-            failures.append(f"{label}: {failure}")
-    details: dict[str, Any] = {"changed": bool(applied), "applied_tables": sorted(set(applied)),
+        except Exception as failure:
+            # Whatever it is, the other families are to get their old rules.
+            failed.append(label)
+            failures.append(f"{label}: {failure if isinstance(failure, NetfilterError) else repr(failure)}")
+    details: dict[str, Any] = {"changed": bool(applied or failures), "applied_tables": sorted(set(applied)),
                                "rolled_back": not failures}
     if isinstance(error, ToolError):
         details["failed_command"] = {"argv": error.argv, "rc": error.rc, "stderr": error.stderr, "table": error.table,
                                      "line": error.line, "input": error.excerpt}
     if failures:
         return ReconcileError(f"{error}. The old state could NOT be restored: {'; '.join(failures)}. "
-                              f"Written and not undone: {', '.join(details['applied_tables']) or 'unknown'}", details)
+                              f"Written and not undone, wholly or in part: {', '.join(dict.fromkeys(failed))}"
+                              + (f"; undone: {', '.join(details['applied_tables'])}" if applied else ""), details)
     if applied:
         return ReconcileError(". ".join([
             str(error), f"Already written and undone again: {', '.join(details['applied_tables'])}",

@@ -93,7 +93,7 @@ def reconcile(targets: Sequence[Target], *, check_mode: bool, verify: bool, diff
         return outcome()
     hooks.guard()
     before_write()
-    written = apply_all([item for item in planned if item], verify, clock, outcome)
+    written = apply_all([item for item in planned if item], verify, clock, outcome, exactly=expected is not None)
     with clock.phase("flows"):
         _clean(selectors)
     return written
@@ -137,4 +137,4 @@ def _clean(selectors: Sequence[FlowSelector]) -> None:
     except FlowError as error:
         details = {"changed": True, "rolled_back": False, "stale_flows": [_shown(selector) for selector in selectors]}
         raise ReconcileError(f"the rules are in place and stay, but {error}; delete the flows that stale_flows lists "
-                             "by hand, for no later run will see them", details) from None
+                             "by hand, for a later run may not see them", details) from None

@@ -93,10 +93,7 @@ def run(params: dict[str, Any], check_mode: bool, tables: Sequence[str], build: 
 
     Raises ``NetfilterError``, and what ``build`` raises for bad input.
     """
-    if params["lock_timeout"] < 1:
-        raise NetfilterError(f"lock_timeout: {params['lock_timeout']} is not a number of seconds from 1 on")
-    if params["diff_limit"] < 0:
-        raise NetfilterError(f"diff_limit: {params['diff_limit']} is not a number of lines")
+    check_numbers(params)
     if params["state"] == "rendered":
         manager = build(params)
         return _with_warnings(manager, [], warn, lambda _warnings: _rendered(params, manager))
@@ -121,6 +118,14 @@ def run(params: dict[str, Any], check_mode: bool, tables: Sequence[str], build: 
             handles = reading.result()
     return _with_warnings(manager, warnings, warn,
                           lambda found: _run(params, check_mode, manager, handles, early, found, clock, escort))
+
+
+def check_numbers(params: dict[str, Any]) -> None:
+    """Refuse numbers that options of several modules cannot be. Raises ``NetfilterError``."""
+    if params["lock_timeout"] < 1:
+        raise NetfilterError(f"lock_timeout: {params['lock_timeout']} is not a number of seconds from 1 on")
+    if params["diff_limit"] < 0:
+        raise NetfilterError(f"diff_limit: {params['diff_limit']} is not a number of lines")
 
 
 def _build(params: dict[str, Any], build: Callable[[dict[str, Any]], Manager], clock: Clock) -> Manager:
@@ -216,7 +221,7 @@ def _gathered(handles: Sequence[Handle], manager: Manager, clock: Clock) -> dict
 
 def _find_tools(params: dict[str, Any], warnings: list[str]) -> list[Tools]:
     found: list[Tools] = []
-    for family in params["families"] or _default_families(params["state"]):
+    for family in dict.fromkeys(params["families"] or _default_families(params["state"])):
         try:
             found.append(find_tools(family, params["backend"], params["lock_timeout"]))
         except BackendError as error:

@@ -155,6 +155,26 @@ gathered:
   returned: for O(state=gathered)
   type: dict
   sample: {ipv4: {nat: "*nat\n:cali-POSTROUTING - [0:0]\n…"}, sets: {cali40masq-ipam-pools: "create …"}}
+stale_flows:
+  description: Always empty, for no flow depends on what this module writes.
+  returned: for O(state=present) and O(state=absent)
+  type: list
+  elements: dict
+  sample: []
+rolled_back:
+  description: Whether the old state is in force again.
+  returned: when a write failed
+  type: bool
+applied_tables:
+  description: The tables that had been written before the failure, and were undone.
+  returned: when a write failed
+  type: list
+  elements: str
+  sample: [ipv4 nat]
+failed_command:
+  description: The command that failed, its exit code and message, and the numbered lines of its input that are suspect.
+  returned: when a tool refused to write
+  type: dict
 """
 
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402

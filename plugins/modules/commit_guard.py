@@ -14,8 +14,9 @@ author:
   - the metal.nodenet authors (@metal-nodenet)
 description:
   - Before a change, V(armed) takes a picture of all chains, sets and jumps of this collection and starts a timer on the
-    node. When the timer is over and nobody has confirmed, the node gets exactly these back, and what others have
-    written meanwhile stays.
+    node. When the timer is over and nobody has confirmed, the node gets back exactly what the modules own that have
+    written under the guard. What others have written meanwhile stays, and what a running kube-proxy or Felix looks
+    after where no module of its kind has written.
   - The timer is one of systemd's, or a process of its own where systemd does not look after the network namespace. It
     needs neither Ansible nor the connection nor the controller.
   - A node that is restarted while a guard is armed comes back with the old state, if it has systemd or the agent's
@@ -43,6 +44,7 @@ options:
   timeout:
     description:
       - After how many seconds the node rolls back, from arming on. All of the run and its probes must fit in.
+      - From 5 to 86400.
     type: int
     default: 120
   state_dir:
@@ -165,6 +167,7 @@ status:
 """
 
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.apply import ReconcileError  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import NetfilterError  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.node.commit import COMMANDS  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import DEFAULT_PATH  # noqa: E402
@@ -189,6 +192,8 @@ def main() -> None:
     )
     try:
         result = COMMANDS[module.params["state"]](module.params, module.check_mode, module.warn)
+    except ReconcileError as error:
+        module.fail_json(msg=str(error), **error.details)
     except (NetfilterError, ValueError) as error:
         module.fail_json(msg=str(error), changed=False)
     module.exit_json(**result)

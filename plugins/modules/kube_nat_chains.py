@@ -20,13 +20,13 @@ description:
     written. Our jumps stand at the head of the built-in chains, in kube-proxy's order; only jumps to C(cali-) chains
     may stand before them.
   - Both families are read and planned before anything is written. A change is one C(iptables-restore) per family,
-    which no packet sees half of; only loads of many new chains are cut, and those are prepared where nothing leads to
-    them.
+    which no packet sees half of. On the nft backend a change of more than 500 chains is cut - new chains are prepared
+    where nothing leads to them, chains in use change one service port after the other, and what goes is removed at the
+    end. Each packet finds the old or the new rules of its service.
   - UDP flows that a change leaves behind (an endpoint or a service that went, a service that got its first endpoint)
     are deleted after a successful load.
   - For an endpoint with several addresses the first one is used, as Kubernetes defines it.
-  - Packets of one source range list per load balancer are filtered on its own address only; node ports are not covered
-    by source ranges.
+  - Source ranges of a Service are enforced on its load-balancer addresses only, not on its node ports.
 extends_documentation_fragment:
   - metal.nodenet.netfilter
   - metal.nodenet.cluster
@@ -211,6 +211,7 @@ plan:
   sample:
     chains: {added: 4, changed: 2, removed: 0}
     rules: {added: 9, changed: 1, removed: 0}
+    set_members: {added: 0, changed: 0, removed: 0}
     flows: {added: 0, changed: 0, removed: 3}
 stale_flows:
   description:

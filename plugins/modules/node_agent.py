@@ -19,8 +19,8 @@ description:
     their option O(metal.nodenet.kube_nat_chains#module:remember). It is for a unit that runs at boot.
   - C(heal) looks with a few small reads whether somebody has flushed tables, and rebuilds then. It is for a timer.
   - C(status) prints what is armed and remembered. C(roll-back) is for the timer of M(metal.nodenet.commit_guard).
-  - Both may be run by hand at any time. What they find and do goes to standard error, one line each. They end with 0
-    where the node is as it should be, and with 1 where it is not.
+  - All of them may be run by hand at any time. What they find and do goes to standard error, one line each. They end
+    with 0 where the node is as it should be, and with 1 where it is not.
 options:
   state:
     description:
@@ -83,7 +83,8 @@ path:
 from ansible.module_utils.basic import AnsibleModule  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import NetfilterError  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.node import install  # noqa: E402
-from ansible_collections.metal.nodenet.plugins.module_utils.node.guard import read_armed  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.node.confirmation import finish_confirmation  # noqa: E402
+from ansible_collections.metal.nodenet.plugins.module_utils.node.guard import RETURNING, read_armed  # noqa: E402
 from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import (  # noqa: E402
     DEFAULT_PATH,
     StateDir,
@@ -131,10 +132,15 @@ def _absent(module: AnsibleModule, state: StateDir) -> None:
     armed = read_armed(state)
     if armed is not None:
         raise StateError(f"this node is guarded by {armed.describe()}. Confirm that run or roll it back first")
+    if state.there(*RETURNING):
+        raise StateError(f"a roll-back to the state before the last apply was interrupted on this node "
+                         f"({state.file(*RETURNING)}), and what it needs would go. Run commit_guard with state "
+                         "rolled_back again, or the agent's restore, and then this")
     if not module.check_mode:
         with locked(state, "module node_agent"):
             if read_armed(state) is not None:
                 raise StateError("a guard has been armed just now. Confirm that run or roll it back first")
+            finish_confirmation(state)
             remove_boot_unit(state)
             strange = install.remove_all(state)
         forget_boot_unit()

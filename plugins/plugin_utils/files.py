@@ -8,6 +8,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import ClusterFileError
 
 _snapshot = re.compile(r"cluster-([0-9a-f]{64})\.json\.gz").fullmatch
 
@@ -26,8 +31,8 @@ def claimed_hash(path: str) -> str | None:
 
 def write_private(path: str, data: bytes) -> None:
     """Write a file for nobody else, in one step."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    # A name that nobody can have put a file or a link at before.
+    handle, temporary = tempfile.mkstemp(prefix=".nodenet-", dir=os.path.dirname(path))
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -37,3 +42,12 @@ def write_private(path: str, data: bytes) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+
+
+@contextmanager
+def failing(what: str) -> Iterator[None]:
+    """Turns an error of a file into a ``ClusterFileError`` that names the option ``what`` and the file."""
+    try:
+        yield
+    except OSError as error:
+        raise ClusterFileError(f"{what}: {error.filename or 'a file'}: {error.strerror or error}") from None

@@ -17,7 +17,12 @@ from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import 
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.reduce import packed, reduce_items
 from ansible_collections.metal.nodenet.plugins.module_utils.shown import one_line
 from ansible_collections.metal.nodenet.plugins.plugin_utils.cluster_source import load_items, no_garbage_collection
-from ansible_collections.metal.nodenet.plugins.plugin_utils.files import claimed_hash, sha256_of, write_private
+from ansible_collections.metal.nodenet.plugins.plugin_utils.files import (
+    claimed_hash,
+    failing,
+    sha256_of,
+    write_private,
+)
 
 
 class Reduced(NamedTuple):
@@ -39,7 +44,7 @@ def reduced(source: str, folder: str, say: Callable[[str], None]) -> Reduced:
         raise ClusterFileError(f"cluster: {source} cannot be read: {error}") from None
     identity = f"{os.path.realpath(source)}\0{status.st_mtime_ns}\0{status.st_size}\0{status.st_ino}"
     name = os.path.join(folder, "nodenet-" + hashlib.sha256(identity.encode(errors="surrogateescape")).hexdigest())
-    with open(name + ".lock", "w", encoding="ascii") as lock:
+    with failing("cluster"), open(name + ".lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         outcome = _known(name + ".json")
         if outcome is None:

@@ -14,7 +14,12 @@ from typing import NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import ClusterFileError
 from ansible_collections.metal.nodenet.plugins.module_utils.shown import one_line
-from ansible_collections.metal.nodenet.plugins.plugin_utils.files import claimed_hash, sha256_of, write_private
+from ansible_collections.metal.nodenet.plugins.plugin_utils.files import (
+    claimed_hash,
+    failing,
+    sha256_of,
+    write_private,
+)
 
 #: How many snapshots stay.
 _KEPT = 5
@@ -37,12 +42,12 @@ class Folder:
         self.path = os.path.abspath(path)
         try:
             os.makedirs(self.path, mode=0o700, exist_ok=True)
-            mode = os.stat(self.path).st_mode
+            status = os.stat(self.path)
         except OSError as error:
             raise ClusterFileError(f"dest: {self.path} cannot be used: {error.strerror}") from None
-        if mode & 0o022:
-            raise ClusterFileError(f"dest: others can write to {self.path} (mode {mode & 0o7777:04o}); give a "
-                                   "directory that is for this alone, or let it be made")
+        if status.st_mode & 0o022 or status.st_uid not in (0, os.geteuid()):
+            raise ClusterFileError(f"dest: others can write to {self.path} (mode {status.st_mode & 0o7777:04o}, owner "
+                                   f"{status.st_uid}); give a directory that is for this alone, or let it be made")
 
     def last_services(self) -> set[str]:
         """The services of the last accepted snapshot; none where there is no such."""
@@ -62,18 +67,20 @@ class Folder:
     def accept(self, services: Collection[str], sha256: str) -> None:
         """From now on, these services are those of the last snapshot."""
         content = {"services": sorted(services), "sha256": sha256}
-        write_private(os.path.join(self.path, _LAST), json.dumps(content).encode())
+        with failing("dest"):
+            write_private(os.path.join(self.path, _LAST), json.dumps(content).encode())
 
     def write(self, data: bytes) -> Written:
         """Write a snapshot where it is not there yet, and remove old ones."""
         sha256 = hashlib.sha256(data).hexdigest()
         path = os.path.join(self.path, f"cluster-{sha256}.json.gz")
-        new = not os.path.exists(path) or sha256_of(path) != sha256
-        if new:
-            write_private(path, data)
-        else:
-            os.utime(path)
-        self._clean(path)
+        with failing("dest"):
+            new = not os.path.exists(path) or sha256_of(path) != sha256
+            if new:
+                write_private(path, data)
+            else:
+                os.utime(path)
+            self._clean(path)
         return Written(path, sha256, new)
 
     def _clean(self, current: str) -> None:

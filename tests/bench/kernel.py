@@ -32,6 +32,7 @@ from support.node import Node, node
 
 _ENDPOINTS = 5
 _PLAIN_RESTORE_LIMIT = {"nft": 2000, "legacy": 1_000_000}
+_EMPTY = "".join(f"*{table}\nCOMMIT\n" for table in ("mangle", "filter", "nat"))
 _COLUMNS = ("backend", "services", "run", "wall", "of save", "own CPU", "memory", "restores", "chains", "edits")
 
 Objects = list[dict[str, Any]]
@@ -68,6 +69,8 @@ def _rows(one: Node, size: int, folder: Path) -> Iterator[tuple[str, ...]]:
     batches = _restore(one, folder, cold["payload"])
     yield _bare(one, size, "cold", batches, save, cold["wall"] / (save + batches))
     if size <= _PLAIN_RESTORE_LIMIT[one.backend]:
+        # A full node would first have to get rid of what it has.
+        _restore(one, folder, [("ipv4", _EMPTY)], flush=True)
         plain = _restore(one, folder, [("ipv4", dump)], flush=True)
         yield _bare(one, size, "plain", plain, save, cold["wall"] / (save + plain))
 

@@ -45,7 +45,8 @@ def test_a_confirmed_run_stays_and_the_way_back_is_kept(agent: Agent) -> None:
         "guard": None, "written": False, "unfinished": [], "pending": [], "previous": True,
         "applied": ["calico_masq", "kube_nat_chains", "service_loop_block"], "last": agent.status()["last"]}
     assert set(agent.files()) == {"applied/calico_masq.json", "applied/kube_nat_chains.json",
-                                  "applied/service_loop_block.json", "guard/last.json", "previous/snapshot.json"}
+                                  "applied/service_loop_block.json", "guard/last.json", "previous/snapshot.json",
+                                  "previous/written.json"}
     predicted = agent.guard("rolled_back", check=True)
     assert everything(agent.node) == new
     back = agent.guard("rolled_back")
@@ -234,6 +235,7 @@ def test_bad_arguments_are_refused_by_name(nft_agent: Agent, arguments: dict[str
 def test_a_snapshot_that_is_gone_or_damaged_is_an_error_and_the_guard_stays(agent: Agent) -> None:
     old_state(agent)
     agent.armed()
+    run(agent, **NEW)
     path = agent.folder / "guard/snapshot.json"
     whole = path.read_text()
     for content in (None, whole[:-10], "{}", whole.replace('"version":1', '"version":2')):
@@ -245,6 +247,14 @@ def test_a_snapshot_that_is_gone_or_damaged_is_an_error_and_the_guard_stays(agen
         assert str(path) in result["msg"]
         assert agent.status()["guard"]
     path.write_text(whole)
+    written = agent.folder / "guard/written.json"
+    whole = written.read_text()
+    for content in ("{}", whole.replace("kube_nat_chains", "unknown_module"), whole[:-4]):
+        written.write_text(content)
+        result = agent.guard("rolled_back", "run-1")
+        assert result["failed"]
+        assert agent.status()["guard"]
+    written.write_text(whole)
     assert agent.guard("rolled_back", "run-1")["changed"]
 
 

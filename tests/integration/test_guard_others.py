@@ -12,6 +12,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter import ips
 from ansible_collections.metal.nodenet.plugins.modules import (
     calico_masq,
     floating_ip,
+    kube_nat_chains,
 )
 from support.agent import Agent
 from support.builders import endpoint_slice, service
@@ -61,6 +62,34 @@ def test_an_entry_of_felixs_in_a_shared_chain_keeps_its_text(agent: Agent) -> No
     run(agent, floating_ip, **OTHER_FLOATING, guard="run-2")
     agent.guard("rolled_back", "run-2")
     assert everything(agent.node) == second
+
+
+def test_what_no_module_has_written_is_left_to_its_agent(agent: Agent) -> None:
+    """Services of ours beside a Felix, and pools of ours beside a kube-proxy, which change their own meanwhile."""
+    felix = ("*nat\n:cali-fip-dnat - [0:0]\n:cali-nat-outgoing - [0:0]\n-A cali-fip-dnat -d 198.51.100.9/32 -j DNAT "
+             "--to-destination 10.244.1.9\n")
+    proxy = ("*nat\n:KUBE-SVC-XPGD46QRK7WJZT7O - [0:0]\n:KUBE-SERVICES - [0:0]\n"
+             "-A KUBE-SERVICES -d 10.96.9.9/32 -j KUBE-SVC-XPGD46QRK7WJZT7O\n")
+    later = "-A cali-nat-outgoing -j ACCEPT\nCOMMIT\n", "-A KUBE-SVC-XPGD46QRK7WJZT7O -j ACCEPT\nCOMMIT\n"
+    for loaded, change, module, arguments, ours in (
+            (felix, later[0], kube_nat_chains, NEW, "KUBE-"), (proxy, later[1], calico_masq, MASQ, "cali-")):
+        agent.node.load("ipv4", "*nat\nCOMMIT\n*filter\nCOMMIT\n*mangle\nCOMMIT\n", flush=True)
+        agent.node.load("ipv4", loaded + "COMMIT\n")
+        run(agent, module, guard=None, state="absent")
+        agent.armed(ours + "run")
+        run(agent, module, guard=ours + "run", **arguments)
+        agent.node.load("ipv4", "*nat\n" + change)
+        theirs = [line for line in agent.node.save("ipv4").splitlines() if ours not in line]
+        assert any("-j ACCEPT" in line for line in theirs)
+        for confirmed in (False, True):
+            if confirmed:
+                agent.armed(ours + "again")
+                run(agent, module, guard=ours + "again", **arguments)
+                assert agent.guard("confirmed", ours + "again")["changed"]
+            result = agent.guard("rolled_back", None if confirmed else ours + "run")
+            assert result["changed"], result
+            assert [line for line in agent.node.save("ipv4").splitlines() if ours not in line] == theirs
+            assert ours not in agent.node.save("ipv4")
 
 
 def test_a_set_that_a_rule_of_others_names_stays_and_that_is_said(agent: Agent) -> None:

@@ -167,10 +167,10 @@ def test_under_a_guard_documents_wait_and_the_write_is_marked(nft_node: Node, tm
     applied = (tmp_path / "applied/kube_nat_chains.json").read_bytes()
     arm(tmp_path)
     assert not nft_node.module(**CLUSTER, **options, guard="run-1")["changed"]
-    assert not (tmp_path / "guard/written").exists()
+    assert not (tmp_path / "guard/written.json").exists()
     assert not (tmp_path / "pending").exists()
     nft_node.four_ways(**LARGER, **options, guard="run-1")
-    assert (tmp_path / "guard/written").exists()
+    assert (tmp_path / "guard/written.json").exists()
     assert (tmp_path / "applied/kube_nat_chains.json").read_bytes() == applied
     assert (tmp_path / "pending/kube_nat_chains.json").exists()
     nft_node.four_ways(state="absent", **options, guard="run-1")

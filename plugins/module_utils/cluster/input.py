@@ -4,7 +4,8 @@
 """The cluster file that a module was given: read, checked, and kept on the node for the next run.
 
 The action plugin sends a file once and names it by its SHA-256. The module puts it to
-``<state_dir>/cache/<sha256>.json.gz``, in check mode too: it is the one thing that check mode writes on a node.
+``<state_dir>/cache/<sha256>.json.gz``, in check mode too: the cache is the one thing that check mode writes on a
+node.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.kube.titles import t
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.addresses import local_addresses
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.conntrack import FlowSelector
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import NetfilterError
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ip import family_of, parse_address
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.iptables import Iptables
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import IPV4, IPV6, Desired, Tables
 from ansible_collections.metal.nodenet.plugins.module_utils.reconcile import Hooks
@@ -147,7 +148,9 @@ class KubeNat:
 def _node_addresses(params: dict[str, Any]) -> list[str]:
     given = params["node_addresses"]
     if given is not None:
-        return [*given, *(address for address in _LOOPBACKS if address not in given)]
+        # What is no address, ProxyOptions refuses.
+        spelled = [parse_address(text).text if family_of(text) else text for text in given]
+        return [*spelled, *(address for address in _LOOPBACKS if address not in spelled)]
     return local_addresses() if params["state"] != "rendered" else _LOOPBACKS
 
 

@@ -181,7 +181,7 @@ class ProxyOptions:
             for network in self._cidrs():
                 # The negated match of it cannot be written, and there is nothing to tell apart.
                 if network.length == 0:
-                    raise ValueError(f"cidrs: {network.text!r} holds every address, not only those of pods")
+                    raise ValueError(f"detect_local.cidrs: {network.text!r} holds every address, not only pods'")
         if self.detect_local not in ("bridge_interface", "interface_prefix"):
             return
         name = self.detect_interface() or ""

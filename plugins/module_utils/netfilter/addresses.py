@@ -75,5 +75,9 @@ def _local_route(family: int, message: bytes) -> LocalRoute | None:
     table = struct.unpack("=I", parts[_RTA_TABLE])[0] if _RTA_TABLE in parts else short_table
     if kind != _RTN_LOCAL or table != _RT_TABLE_LOCAL or _RTA_DST not in parts or _RTA_OIF not in parts:
         return None
-    name = socket.if_indextoname(struct.unpack("=I", parts[_RTA_OIF])[0])
+    try:
+        name = socket.if_indextoname(struct.unpack("=I", parts[_RTA_OIF])[0])
+    except OSError:
+        # A pod went while we were reading, and its interface with it.
+        return None
     return LocalRoute(IPV4 if family == socket.AF_INET else IPV6, socket.inet_ntop(family, parts[_RTA_DST]), name)

@@ -90,7 +90,7 @@ def delete_flows(flows: Sequence[Flow]) -> int:
                     if error.errno != errno.ENOENT:
                         raise
     except OSError as error:
-        raise FlowError(f"stale UDP flows could not be deleted ({deleted} of {len(flows)} are gone): {error}") from None
+        raise FlowError(f"stale flows could not be deleted ({deleted} of {len(flows)} are gone): {error}") from None
     return deleted
 
 

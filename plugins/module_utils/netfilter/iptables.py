@@ -125,7 +125,7 @@ def _explain(error: ToolError, transaction: Transaction, family: str, lock_timeo
     """The error with the table and the lines that are to blame."""
     if "xtables lock" in error.stderr:
         return LockError(f"{family}: another program held {LOCK_FILE} for more than {lock_timeout} s "
-                         f"(lock_timeout); nothing was written", error.argv, error.rc, error.stderr)
+                         f"(lock_timeout)", error.argv, error.rc, error.stderr)
     lines = transaction.text.split("\n")
     named = _LINE.search(error.stderr)
     line = int(named.group(1)) if named else None

@@ -134,4 +134,5 @@ def _in_child(action: Callable[[Callable[[str], None]], bool], pipe: int) -> NoR
 
 
 def _path() -> str:
-    return os.environ.get("PATH", "") + ":" + _SBIN
+    # An empty part would be the current directory.
+    return ":".join(filter(None, [*os.environ.get("PATH", "").split(":"), _SBIN]))

@@ -9,23 +9,21 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+from ansible_collections.metal.nodenet.plugins.module_utils.apply import ReconcileError
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import NetfilterError
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.tools import survive
 from ansible_collections.metal.nodenet.plugins.module_utils.node import (
-    documents,
     guard,
     install,
     rollback,
     snapshot,
 )
-from ansible_collections.metal.nodenet.plugins.module_utils.node.confirmation import (
-    BEFORE,
-    confirm,
-    finish_confirmation,
-)
+from ansible_collections.metal.nodenet.plugins.module_utils.node.confirmation import confirm, finish_confirmation
 from ansible_collections.metal.nodenet.plugins.module_utils.node.guard import Armed
-from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import APPLIED, StateDir, StateError
+from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import StateDir, StateError
 from ansible_collections.metal.nodenet.plugins.module_utils.node.lock import locked
 from ansible_collections.metal.nodenet.plugins.module_utils.node.status import described, status
+from ansible_collections.metal.nodenet.plugins.module_utils.states import check_numbers
 
 Params = dict[str, Any]
 Result = dict[str, Any]
@@ -40,6 +38,7 @@ def armed(params: Params, check_mode: bool, warn: Warn) -> Result:
     run_id, timeout = guard.check_run_id(params["run_id"]), params["timeout"]
     if not _SHORTEST <= timeout <= _LONGEST:
         raise StateError(f"timeout: {timeout} is not a number of seconds from {_SHORTEST} to {_LONGEST}")
+    check_numbers(params)
     state = StateDir(params["state_dir"])
     with _alone(state, check_mode, create=True):
         found = guard.read_armed(state)
@@ -80,6 +79,7 @@ def confirmed(params: Params, check_mode: bool, _warn: Warn) -> Result:
 def rolled_back(params: Params, check_mode: bool, warn: Warn) -> Result:
     """Undo a run that is armed, or the last one that was confirmed."""
     run_id = params["run_id"]
+    check_numbers(params)
     if run_id is not None:
         guard.check_run_id(run_id)
     state = StateDir(params["state_dir"])
@@ -89,10 +89,8 @@ def rolled_back(params: Params, check_mode: bool, warn: Warn) -> Result:
         found = guard.read_armed(state)
         if run_id is not None and (found is None or found.run_id != run_id):
             return _nothing_to_undo(state, found, run_id)
-        where = state.file(*guard.SNAPSHOT) if found else state.file(*BEFORE)
-        picture = state.read_json(*guard.SNAPSHOT) if found else rollback.before(state)
-        steps = snapshot.steps_to(picture or {}, where, params["lock_timeout"])
-        stale = [] if found else _documents(state, rollback.remembered(picture or {}, where))
+        steps = (rollback.steps_back if found else rollback.steps_before)(state, params["lock_timeout"])
+        stale = [] if found else [f"document of {document.module}" for document in rollback.documents_before(state)]
         restored = [f"{step.item.target.handle.label} {table.table}" for step in steps for table in step.back.tables
                     if table] + [f"{step.item.target.handle.label} sets" for step in steps if step.sets] + stale
         result: Result = {"changed": bool(restored or found), "restored": restored, "guard": described(found),
@@ -100,7 +98,11 @@ def rolled_back(params: Params, check_mode: bool, warn: Warn) -> Result:
         messages: list[str] = []
         if not check_mode:
             # Once begun, it goes on even if this run is killed.
-            survive(lambda log: _roll_back(state, found, restored, log), messages.append)
+            try:
+                survive(lambda log: _roll_back(state, found, restored, log, params["lock_timeout"]), messages.append)
+            except NetfilterError as error:
+                # It goes on with the next family after one that failed.
+                raise ReconcileError(str(error), {"changed": bool(restored), "messages": messages}) from None
         return {**result, "messages": messages}
 
 
@@ -124,11 +126,11 @@ def _other(found: Armed | None) -> str:
     return f"this node is guarded by another run: {found.describe()}" if found else ""
 
 
-def _roll_back(state: StateDir, found: Armed | None, restored: list[str], log: Warn) -> bool:
+def _roll_back(state: StateDir, found: Armed | None, restored: list[str], log: Warn, lock_timeout: int) -> bool:
     if found:
-        rollback.roll_back(state, found, "asked for", log)
+        rollback.roll_back(state, found, "asked for", log, lock_timeout)
     elif restored or state.there(*guard.RETURNING):
-        rollback.go_back(state, log)
+        rollback.go_back(state, log, lock_timeout)
     return True
 
 
@@ -140,7 +142,3 @@ def _nothing_to_undo(state: StateDir, found: Armed | None, run_id: str) -> Resul
     return {"changed": False, "restored": [], "diff": [],
             "messages": [_other(found) or guard.not_armed(state, run_id)]}
 
-
-def _documents(state: StateDir, wanted: dict[str, documents.Document]) -> list[str]:
-    return [f"document of {module}" for module in documents.ORDER
-            if documents.read(state, APPLIED, module) != wanted.get(module)]

@@ -18,6 +18,8 @@ from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import (
 
 #: The state before the last confirmed run that wrote something.
 BEFORE = (PREVIOUS, "snapshot.json")
+#: The modules that wrote in that run: what they own goes back.
+BEFORE_WHOM = (PREVIOUS, "written.json")
 
 
 def confirm(state: StateDir, armed: Armed) -> None:
@@ -45,7 +47,7 @@ def finish_confirmation(state: StateDir) -> None:
     if state.there(*guard.WRITTEN):
         if state.there(*guard.SNAPSHOT):
             state.move(guard.SNAPSHOT, BEFORE)
-        state.remove(*guard.WRITTEN)
+        state.move(guard.WRITTEN, BEFORE_WHOM)
     timer.stop(state, str(found.get("timer")), str(found.get("run_id")))
     guard.ended(state, str(found.get("run_id")), guard.CONFIRMATION, "confirmed")
     state.remove(*guard.CONFIRMED)

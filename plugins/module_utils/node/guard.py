@@ -16,7 +16,8 @@ CONFIRMED = (GUARD, "confirmed.json")
 LAST = (GUARD, "last.json")
 RETURNING = (GUARD, "returning.json")
 SNAPSHOT = (GUARD, "snapshot.json")
-WRITTEN = (GUARD, "written")
+#: Which modules have written under the guard.
+WRITTEN = (GUARD, "written.json")
 
 CONFIRMATION = "confirmed"
 ROLLED_BACK = "rolled_back"
@@ -78,8 +79,8 @@ def read_armed(state: StateDir) -> Armed | None:
     return Armed(**{field: found[field] for field in _FIELDS})
 
 
-def enter(state: StateDir, run_id: str | None) -> None:
-    """Called under the lock before the first write of a run. Raises ``StateError`` where it must not write."""
+def enter(state: StateDir, run_id: str | None, module: str) -> None:
+    """Called under the lock before the first write of a module. Raises ``StateError`` where it must not write."""
     armed = read_armed(state)
     if state.there(*RETURNING):
         raise StateError(f"a roll-back to the state before the last apply was interrupted on this node "
@@ -94,7 +95,20 @@ def enter(state: StateDir, run_id: str | None) -> None:
                          "rolled back, or roll it back with commit_guard, state rolled_back and its run_id")
     if armed.expired:
         raise StateError(f"guard: the time of run {run_id} was over at {clock(armed.deadline)}; its roll-back is due")
-    state.write(b"", *WRITTEN)
+    known = modules(state, *WRITTEN) if state.there(*WRITTEN) else []
+    if module not in known:
+        state.write_json({"modules": [*known, module]}, *WRITTEN)
+
+
+def modules(state: StateDir, *where: str) -> list[str]:
+    """The modules that a file such as ``WRITTEN`` names. Raises ``StateError`` where it is not there or damaged."""
+    found = state.read_json(*where)
+    if found is None:
+        raise StateError(f"{state.file(*where)} is gone, so whose rules were written is not known")
+    names = found.get("modules")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise StateError(f"{state.file(*where)} is damaged: modules is {names!r}")
+    return names
 
 
 def not_armed(state: StateDir, run_id: str) -> str:

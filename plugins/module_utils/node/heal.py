@@ -38,7 +38,7 @@ def heal(state: StateDir, log: Log) -> bool:
     try:
         with locked(state, "the healer", wait=0):
             armed = guard.read_armed(state)
-            if armed is not None and not (armed.expired and _overdue(armed)):
+            if armed is not None and not _overdue(armed):
                 return True
             if _unfinished(state):
                 from ansible_collections.metal.nodenet.plugins.module_utils.node.rollback import finish

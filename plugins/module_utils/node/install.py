@@ -78,9 +78,12 @@ def _clean(state: StateDir, newest: str) -> None:
     armed = guard.read_armed(state)
     stay = {newest, agent_path(state), armed.agent if armed else newest}
     paths = [state.file(AGENT, name) for name in state.names(AGENT)]
-    old = sorted((path for path in paths if path not in stay), key=os.path.getmtime, reverse=True)
-    for path in old[_KEPT - 1:]:
-        os.unlink(path)
+    state.remove_unfinished(AGENT)
+    # What cannot be removed is no reason to fail: the new one is in its place.
+    with contextlib.suppress(OSError):
+        old = sorted((path for path in paths if path not in stay), key=os.path.getmtime, reverse=True)
+        for path in old[_KEPT - 1:]:
+            os.unlink(path)
 
 
 def remove_all(state: StateDir) -> list[str]:

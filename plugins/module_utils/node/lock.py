@@ -32,22 +32,44 @@ def locked(state: StateDir, what: str, wait: float = WAIT) -> Iterator[None]:
     """
     state.create()
     path = state.file(LOCK)
+    handle = _taken(path, time.monotonic() + wait, wait)
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise StateError(f"{path} cannot be opened: {error.strerror}") from None
-    try:
-        _take(handle, path, wait)
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"{what}, process {os.getpid()}\n".encode(), 0)
+        # Only for messages of others: a full disk must not keep a roll-back from writing to the kernel.
+        with contextlib.suppress(OSError):
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"{what}, process {os.getpid()}\n".encode(), 0)
         with tools.keeping(handle):
             yield
     finally:
         os.close(handle)
 
 
-def _take(handle: int, path: str, wait: float) -> None:
-    end = time.monotonic() + wait
+def _taken(path: str, end: float, wait: float) -> int:
+    """The lock's file, open and locked."""
+    while True:
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise StateError(f"{path} cannot be opened: {error.strerror}") from None
+        try:
+            _take(handle, path, end, wait)
+            if _is(path, handle):
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        # Who held it has removed the directory; others may have locked the file that is there now.
+        os.close(handle)
+
+
+def _is(path: str, handle: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(handle))
+    except OSError:
+        return False
+
+
+def _take(handle: int, path: str, end: float, wait: float) -> None:
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

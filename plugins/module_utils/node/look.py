@@ -20,7 +20,7 @@ _LOCK_TIMEOUT = 10
 
 
 class Look:
-    """One look at a node; what was read once is not read again. Raises ``ToolError`` where it cannot be read."""
+    """One look at a node; what was read once is not read again. Raises ``NetfilterError`` if it cannot be."""
 
     def __init__(self) -> None:
         self._tools: dict[tuple[str, str], Iptables] = {}

@@ -9,7 +9,7 @@ leaves alone what others wrote meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.calico import names as calico_names
@@ -57,11 +57,11 @@ class _Shared(NamedTuple):
 
 
 class Ours:
-    """What is ours in one family."""
+    """What is ours in one family: all modules', or only what some of them own."""
 
-    def __init__(self, family: str) -> None:
+    def __init__(self, family: str, modules: Collection[str] = MANAGERS) -> None:
         self.family = family
-        nothing = [part.nothing(family) for part in MANAGERS.values()]
+        nothing = [part.nothing(family) for name, part in MANAGERS.items() if name in modules]
         self._tables: dict[str, list[TableDesired]] = {table: [] for table in TABLES}
         for state in nothing:
             for table, wanted in state.tables.items():

@@ -43,10 +43,18 @@ def _rebuild(state: StateDir, document: Document, log: Log) -> bool:
             "it. Run the module again with remember")
         return False
     log(f"{name}: " + (_summary(result) if result["changed"] else "all there, nothing written"))
-    shown = witnesses(seen)
-    if shown != document.witnesses:
-        # The node's own addresses and tools have a part in it.
+    return _keep_witnesses(state, document, witnesses(seen), log)
+
+
+def _keep_witnesses(state: StateDir, document: Document, shown: dict[str, Any], log: Log) -> bool:
+    """The node's own addresses and tools have a part in them, so they may be others than before."""
+    if shown == document.witnesses:
+        return True
+    try:
         documents.store(state, document._replace(witnesses=shown), armed=False)
+    except StateError as error:
+        log(f"{document.module}: its document cannot be brought up to date: {error}")
+        return False
     return True
 
 

@@ -8,7 +8,8 @@ Every step is one rename or one removal, in an order in which each beginning of 
 - *arm*: snapshot, ``armed.json``, timer. Without ``armed.json`` there is no guard, and the snapshot means nothing.
 - *confirm*: ``armed.json`` becomes ``confirmed.json``; from there on the new state is the one to keep, and the rest
   (documents, the way back, timer) is finished by whoever comes next.
-- *roll back*: kernel, documents, then ``armed.json`` goes. Until that it is done again from the start.
+- *roll back*: the kernel, then ``armed.json`` goes, then what else there is of the guard. Until ``armed.json`` goes, it
+  is done again from the start.
 
 All of it happens under the lock; ``fire`` takes it, the others need it.
 """
@@ -24,12 +25,14 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.tools impo
 from ansible_collections.metal.nodenet.plugins.module_utils.node import documents, guard, snapshot, timer
 from ansible_collections.metal.nodenet.plugins.module_utils.node.confirmation import (
     BEFORE,
+    BEFORE_WHOM,
     finish_confirmation,
     tidy,
 )
 from ansible_collections.metal.nodenet.plugins.module_utils.node.guard import Armed
 from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import APPLIED, StateDir, StateError
 from ansible_collections.metal.nodenet.plugins.module_utils.node.lock import locked
+from ansible_collections.metal.nodenet.plugins.module_utils.node.snapshot import Step
 
 Log = Callable[[str], None]
 
@@ -62,14 +65,11 @@ def arm(state: StateDir, run_id: str, timeout: int, agent: str, controller: str,
     return armed
 
 
-def roll_back(state: StateDir, armed: Armed, reason: str, log: Log) -> list[str]:
+def roll_back(state: StateDir, armed: Armed, reason: str, log: Log,
+              lock_timeout: int = snapshot.LOCK_TIMEOUT) -> list[str]:
     """Give the node its old state; what was written. Raises ``NetfilterError``, and the guard stays armed then."""
-    where = state.file(*guard.SNAPSHOT)
-    picture = state.read_json(*guard.SNAPSHOT)
-    if picture is None:
-        raise StateError(f"{where} is gone, so the old state is not known")
     log(f"rolling back run {armed.run_id}: {reason}")
-    written = snapshot.carry_out(snapshot.steps_to(picture, where), log)
+    written = snapshot.carry_out(steps_back(state, lock_timeout), log)
     guard.ended(state, armed.run_id, guard.ROLLED_BACK, reason)
     state.remove(*guard.ARMED)
     timer.stop(state, armed.timer, armed.run_id)
@@ -78,18 +78,36 @@ def roll_back(state: StateDir, armed: Armed, reason: str, log: Log) -> list[str]
     return written
 
 
-def go_back(state: StateDir, log: Log) -> list[str]:
+def steps_back(state: StateDir, lock_timeout: int) -> list[Step]:
+    """What it takes to undo the run that is armed: nothing where no module has written. Raises ``NetfilterError``."""
+    where, picture = state.file(*guard.SNAPSHOT), state.read_json(*guard.SNAPSHOT)
+    if picture is None:
+        raise StateError(f"{where} is gone, so the old state is not known")
+    modules = guard.modules(state, *guard.WRITTEN) if state.there(*guard.WRITTEN) else []
+    return snapshot.steps_to(picture, where, modules, lock_timeout) if modules else []
+
+
+def steps_before(state: StateDir, lock_timeout: int) -> list[Step]:
+    """What it takes to undo the last confirmed run. Raises ``NetfilterError``."""
+    return snapshot.steps_to(before(state), state.file(*BEFORE), guard.modules(state, *BEFORE_WHOM), lock_timeout)
+
+
+def documents_before(state: StateDir) -> list[documents.Document]:
+    """The documents that differ from what they were before the last confirmed run, as they were then."""
+    wanted = remembered(before(state), state.file(*BEFORE))
+    known = guard.modules(state, *BEFORE_WHOM)
+    return [wanted.get(module, documents.Document(module, None)) for module in documents.ORDER
+            if module in known and documents.read(state, APPLIED, module) != wanted.get(module)]
+
+
+def go_back(state: StateDir, log: Log, lock_timeout: int = snapshot.LOCK_TIMEOUT) -> list[str]:
     """Give the node the state that it had before the last confirmed run; what was written. Raises as ``roll_back``."""
-    where = state.file(*BEFORE)
-    picture = before(state)
+    steps = steps_before(state, lock_timeout)
     state.write_json({"since": guard.now()}, *guard.RETURNING)
-    written = snapshot.carry_out(snapshot.steps_to(picture, where), log)
-    wanted = remembered(picture, where)
-    for module in documents.ORDER:
-        document = wanted.get(module)
-        if documents.read(state, APPLIED, module) != document:
-            documents.store(state, document or documents.Document(module, None), armed=False)
-            written.append(f"document of {module}")
+    written = snapshot.carry_out(steps, log)
+    for document in documents_before(state):
+        documents.store(state, document, armed=False)
+        written.append(f"document of {document.module}")
     state.remove(*guard.RETURNING)
     log(f"the state before the last confirmed run is back; restored: {', '.join(written) or 'nothing'}")
     return written
@@ -128,18 +146,22 @@ def finish(state: StateDir, log: Log, reason: str) -> None:
 
 def fire(state: StateDir, run_id: str, log: Log, wait: bool) -> bool:
     """Roll back a run if it is still armed, on its deadline with ``wait``; whether the node is as it should be."""
-    if wait and not _wait(state, run_id):
-        return True
-    return survive(lambda tell: _fire(state, run_id, tell), log)
+    since = None
+    if wait:
+        waited = _wait(state, run_id)
+        if waited is None:
+            return True
+        since = waited.since
+    return survive(lambda tell: _fire(state, run_id, since, tell), log)
 
 
-def _fire(state: StateDir, run_id: str, log: Log) -> bool:
+def _fire(state: StateDir, run_id: str, since: float | None, log: Log) -> bool:
     for left in reversed(range(_TRIES)):
         try:
             with locked(state, f"roll-back of run {run_id}", _PATIENCE):
                 finish_confirmation(state)
                 armed = guard.read_armed(state)
-                if armed is None or armed.run_id != run_id:
+                if armed is None or armed.run_id != run_id or since not in (None, armed.since):
                     log(f"run {run_id} has no guard armed; nothing to do")
                     return True
                 roll_back(state, armed, _reason(armed), log)
@@ -157,17 +179,18 @@ def _reason(armed: Armed) -> str:
     return "asked for by hand"
 
 
-def _wait(state: StateDir, run_id: str) -> bool:
-    """Sleep until the deadline; whether the run is still armed then. A clock that is set does not matter."""
-    armed = guard.read_armed(state)
+def _wait(state: StateDir, run_id: str) -> Armed | None:
+    """Sleep until the deadline; the guard if it is still armed then. A clock that is set does not matter."""
+    first = armed = guard.read_armed(state)
     end = time.monotonic() + (armed.deadline - guard.now() if armed else 0)
-    while armed is not None and armed.run_id == run_id:
+    # A run that was confirmed and armed again meanwhile has a timer of its own.
+    while armed is not None and armed == first and armed.run_id == run_id:
         left = end - time.monotonic()
         if left <= 0:
-            return True
+            return armed
         time.sleep(min(left, _LOOK))
         armed = guard.read_armed(state)
-    return False
+    return None
 
 
 def _documents(state: StateDir) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.apply import Planned
 from ansible_collections.metal.nodenet.plugins.module_utils.calico import names as calico_names
 from ansible_collections.metal.nodenet.plugins.module_utils.calico import stale as calico_stale
 from ansible_collections.metal.nodenet.plugins.module_utils.kube import stale as kube_stale
+from ansible_collections.metal.nodenet.plugins.module_utils.managers import MANAGERS
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.addresses import local_addresses
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.backend import (
     AUTO,
@@ -74,20 +75,25 @@ def take(lock_timeout: int = LOCK_TIMEOUT) -> dict[str, Any]:
     return {"version": VERSION, "families": families}
 
 
-def steps_to(snapshot: Mapping[str, Any], where: str, lock_timeout: int = LOCK_TIMEOUT) -> list[Step]:
+def steps_to(snapshot: Mapping[str, Any], where: str, modules: Sequence[str],
+             lock_timeout: int = LOCK_TIMEOUT) -> list[Step]:
     """What it takes for the node to have that again; reads the node, writes nothing.
 
-    ``where``: the snapshot's file. Raises ``StateError`` where it is damaged, ``NetfilterError`` where the node cannot
-    be read.
+    ``where``: the snapshot's file. ``modules``: those that have written; what others own stays as it is now, for
+    kube-proxy or Felix may look after it. Raises ``StateError`` where something is damaged, ``NetfilterError`` where
+    the node cannot be read.
     """
     families = _parsed(snapshot, where)
+    unknown = [name for name in modules if name not in MANAGERS]
+    if unknown:
+        raise StateError(f"{where}: another release wrote it: there is no module {', '.join(unknown)} here")
     return [step for family in dict.fromkeys((*families, *node_families(even_if_disabled=True)))
-            for step in _family(family, *families.get(family, ({}, {})), lock_timeout)]
+            for step in _family(Ours(family, modules), *families.get(family, ({}, {})), lock_timeout)]
 
 
-def _family(family: str, backends: Mapping[str, Tables], sets: Mapping[str, SetState],
+def _family(ours: Ours, backends: Mapping[str, Tables], sets: Mapping[str, SetState],
             lock_timeout: int) -> Iterator[Step]:
-    ours, ipset = Ours(family), Ipset()
+    family, ipset = ours.family, Ipset()
     handles = {handle.tool.backend: handle for handle in _open(family, AUTO, lock_timeout)}
     for backend, tables in backends.items():
         if backend not in handles and any(ours.chains(tables).values()):

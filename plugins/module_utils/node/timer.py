@@ -92,8 +92,8 @@ def _python() -> str:
 
 
 def _write_boot_unit(state: StateDir, agent: str) -> None:
-    text = _BOOT_TEXT.format(armed=_escaped(state.file(*ARMED)), state_dir=_escaped(state.path), python=_python(),
-                             agent=_escaped(agent))
+    text = _BOOT_TEXT.format(armed=_escaped(state.file(*ARMED)), state_dir=_escaped(state.path),
+                             python=_escaped(_python(), "this Python"), agent=_escaped(agent))
     folder = os.path.join(_UNITS, _WANTS)
     try:
         os.makedirs(folder, mode=0o755, exist_ok=True)
@@ -105,10 +105,10 @@ def _write_boot_unit(state: StateDir, agent: str) -> None:
                              f"back: {error.strerror}") from None
 
 
-def _escaped(path: str) -> str:
+def _escaped(path: str, what: str = "state_dir") -> str:
     """A path as a word of a unit file. Raises ``StateError`` for one that would need more than this."""
     if any(char.isspace() or char in "\"'\\;" for char in path):
-        raise StateError(f"state_dir: {path!r} has characters that a systemd unit cannot have in a path")
+        raise StateError(f"{what}: {path!r} has characters that a systemd unit cannot have in a path")
     return path.replace("%", "%%").replace("$", "$$")
 
 

@@ -31,7 +31,7 @@ class ModulePlan:
     changed: bool
     #: The hash of the plan, empty if nothing changes.
     sha256: str
-    #: What (``chains``, ``rules``, ``members``, ``flows``) to how many are ``added``, ``changed`` and ``removed``.
+    #: What (``chains``, ``rules``, ``set_members``, ``flows``) to how many are ``added``, ``changed`` and ``removed``.
     counts: Mapping[str, Mapping[str, int]]
     #: Ansible's diff entries.
     diff: Sequence[Mapping[str, str]]
