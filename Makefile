@@ -33,7 +33,7 @@ export LC_ALL := C.UTF-8
 
 help:
 	@echo "make demo        build a small world of network namespaces, show what the collection does there, take it down (root)"
-	@echo "make test        every check: style, types, documentation, build, the demo, then all tests (root)"
+	@echo "make test        every check, the demo, one scenario, all tests (root)"
 	@echo "make molecule    all scenarios on containers, or some: SCENARIO=kube_nat RELEASE=trixie BACKEND=legacy (root, podman)"
 	@echo "make matrix      the same on every Debian release and both backends; hours if SCENARIO names none"
 	@echo "make versions    the newest ansible-core and Python on the controller, the oldest Python on a node (root, podman)"

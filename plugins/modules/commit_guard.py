@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: commit_guard
 short_description: Have a node undo a change by itself unless somebody confirms it
-version_added: 0.2.0
+version_added: 0.1.0
 author:
   - the metal.nodenet authors (@metal-nodenet)
 description:

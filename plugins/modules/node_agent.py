@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: node_agent
 short_description: Install the program that rebuilds a node's state by itself, or remove everything that is kept there
-version_added: 0.2.0
+version_added: 0.1.0
 author:
   - the metal.nodenet authors (@metal-nodenet)
 description:

@@ -9,7 +9,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: plan_report
 short_description: One table of what would change on a whole fleet
-version_added: 0.2.0
+version_added: 0.1.0
 author:
   - the metal.nodenet authors (@metal-nodenet)
 description:
