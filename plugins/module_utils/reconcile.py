@@ -32,7 +32,7 @@ class Hooks(NamedTuple):
     """What a module adds to the run."""
 
     #: Called before the first write; raises to refuse it.
-    guard: Callable[[], None] = lambda: None
+    refuse: Callable[[], None] = lambda: None
     #: (what was read, desired) to the flows that are stale then. Only asked where anything changes.
     stale: Callable[[Tables, Desired], list[FlowSelector]] = lambda _tables, _desired: []
     #: Names, for people, of chains that go: from name to rules, to name to title.
@@ -91,7 +91,7 @@ def reconcile(targets: Sequence[Target], *, check_mode: bool, verify: bool, diff
 
     if check_mode or not changed:
         return outcome()
-    hooks.guard()
+    hooks.refuse()
     before_write()
     written = apply_all([item for item in planned if item], verify, clock, outcome, exactly=expected is not None)
     with clock.phase("flows"):

@@ -24,7 +24,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ipset impo
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.iptables import BACKENDS, Iptables
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import FAMILIES, IPV4, Desired, Tables
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.set_plan import set_family
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.snapshot import gathered, rendered, set_text
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.state_text import gathered, rendered, set_text
 from ansible_collections.metal.nodenet.plugins.module_utils.node.layout import DEFAULT_PATH
 from ansible_collections.metal.nodenet.plugins.module_utils.reconcile import Hooks, reconcile
 

@@ -32,7 +32,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan impor
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan_hash import plan_hash
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_format import Dump, parse, write
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.set_plan import plan_sets, session
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.snapshot import gathered
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.state_text import gathered
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.transaction import transactions
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.undo import undo
 from fuzz import clusters

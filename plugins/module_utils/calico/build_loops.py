@@ -10,18 +10,14 @@ from typing import Any
 from ansible_collections.metal.nodenet.plugins.module_utils.calico import loops
 from ansible_collections.metal.nodenet.plugins.module_utils.calico.node import calico_manager
 from ansible_collections.metal.nodenet.plugins.module_utils.calico.pools import read_pools
+from ansible_collections.metal.nodenet.plugins.module_utils.calico.reading import network_of
 from ansible_collections.metal.nodenet.plugins.module_utils.calico.service_cidrs import (
     read_bgp_configuration,
     read_cidrs,
 )
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.input import read_kinds, wants_input
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.addresses import local_addresses
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ip import (
-    Network,
-    parse_address,
-    parse_network,
-    single,
-)
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ip import Network, parse_address
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Desired
 from ansible_collections.metal.nodenet.plugins.module_utils.states import Manager
 
@@ -53,4 +49,4 @@ def build(params: dict[str, Any]) -> Manager:
 
 
 def _own_networks() -> list[Network]:
-    return [parse_network(single(parse_address(address))) for address in local_addresses()]
+    return [network_of(parse_address(address)) for address in local_addresses()]

@@ -47,7 +47,7 @@ def calico_manager(params: dict[str, Any], wanted: Wanted, nothing: Callable[[st
         found = opponents()
         if found and not params["takeover"]:
             warnings.append(_describe(found) + "; writing here would need takeover: true")
-        return Hooks(guard=lambda: _guard(found, params["takeover"]), stale=stale)
+        return Hooks(refuse=lambda: _guard(found, params["takeover"]), stale=stale)
 
     return Manager(desired, lambda family, _current: nothing(family), hooks, warnings)
 

@@ -132,7 +132,7 @@ class KubeNat:
         found = opponents()
         if found and not self._params["takeover"]:
             self.warnings.append(describe(found) + "; writing here would need takeover: true")
-        return Hooks(guard=lambda: self._guard(found), stale=self._stale(), titles=titles)
+        return Hooks(refuse=lambda: self._guard(found), stale=self._stale(), titles=titles)
 
     def _guard(self, found: list[Agent]) -> None:
         if found and not self._params["takeover"]:
