@@ -217,8 +217,7 @@ def _with_chains(handle: Handle, touched: Sequence[tuple[str, str]]) -> Tables:
 def _undo_all(error: NetfilterError, done: Sequence[Planned]) -> ReconcileError:
     """Undo what was written, the last first, and say how that went."""
     applied: list[str] = []
-    failures: list[str] = []
-    failed: list[str] = []
+    failures: dict[str, str] = {}
     notes: list[str] = []
     for item in reversed(done):
         label = item.target.handle.label
@@ -226,17 +225,17 @@ def _undo_all(error: NetfilterError, done: Sequence[Planned]) -> ReconcileError:
             applied += take_back(item, notes)
         except Exception as failure:
             # Whatever it is, the other families are to get their old rules.
-            failed.append(label)
-            failures.append(f"{label}: {failure if isinstance(failure, NetfilterError) else repr(failure)}")
+            failures[label] = str(failure) if isinstance(failure, NetfilterError) else repr(failure)
     details: dict[str, Any] = {"changed": bool(applied or failures), "applied_tables": sorted(set(applied)),
                                "rolled_back": not failures}
     if isinstance(error, ToolError):
         details["failed_command"] = {"argv": error.argv, "rc": error.rc, "stderr": error.stderr, "table": error.table,
                                      "line": error.line, "input": error.excerpt}
     if failures:
-        return ReconcileError(f"{error}. The old state could NOT be restored: {'; '.join(failures)}. "
-                              f"Written and not undone, wholly or in part: {', '.join(dict.fromkeys(failed))}"
-                              + (f"; undone: {', '.join(details['applied_tables'])}" if applied else ""), details)
+        texts = "; ".join(f"{label}: {text}" for label, text in failures.items())
+        undone = f"; undone: {', '.join(details['applied_tables'])}" if applied else ""
+        return ReconcileError(f"{error}. The old state could NOT be restored: {texts}. Written and not undone, wholly "
+                              f"or in part: {', '.join(failures)}{undone}", details)
     if applied:
         return ReconcileError(". ".join([
             str(error), f"Already written and undone again: {', '.join(details['applied_tables'])}",

@@ -134,6 +134,22 @@ exec "$REAL" "$@" """)
     assert not kube_node.module(check=True, **LARGER)["changed"]
 
 
+def test_a_planned_run_writes_no_other_plan_for_a_node_that_changed(kube_node: Node, shims: Shims) -> None:
+    kube_node.four_ways(**CLUSTER, backend=kube_node.backend)
+    svc = named("SVC")
+    for name in ("iptables", f"iptables-{kube_node.backend}"):
+        shims.add(name + "-restore", f"""
+if mkdir "$HERE/once" 2>/dev/null; then
+  printf '*nat\\n:KUBE-SERVICES - [0:0]\\n:{svc} - [0:0]\\n-X {svc}\\nCOMMIT\\n' | "$REAL" -w 30 --noflush || exit 99
+fi
+exec "$REAL" "$@" """)
+    planned = kube_node.module(check=True, **LARGER)["plan_sha256"]
+    result = kube_node.module(**LARGER, environment=shims.environment, expect_plan=planned)
+    assert result["failed"]
+    assert svc in result["msg"]
+    assert named("SVC", "default/new:http") not in kube_node.save("ipv4")
+
+
 def test_a_state_that_does_not_read_back_as_written_is_undone(kube_node: Node, shims: Shims) -> None:
     kube_node.four_ways(**CLUSTER, backend=kube_node.backend)
     before = kube_node.saves()
@@ -184,7 +200,9 @@ def test_an_undo_that_fails_says_what_is_left(kube_node: Node, shims: Shims, mon
     result = kube_node.module(**LARGER, environment=shims.environment)
     assert result["failed"]
     assert result["rolled_back"] is False
+    assert result["changed"] is True
     assert "could NOT be restored" in result["msg"]
+    assert "not undone, wholly or in part: ipv4" in result["msg"]
     assert "ipv4" in result["msg"].partition("NOT be restored")[2]
     assert "no more" in result["msg"]
 

@@ -159,3 +159,11 @@ def test_f077_a_sender_with_a_fixed_port_reaches_the_new_pod(wire: Wire) -> None
         assert wire.ask_udp("10.96.0.10", 53, source_port=4444) is None
         wire.node.four_ways(**dns(first))
         assert wire.ask_udp("10.96.0.10", 53, source_port=4444) == first
+
+
+def test_addresses_of_the_node_may_be_given_in_any_spelling(kube_node: Node) -> None:
+    arguments = {"node_addresses": ["192.000.002.011", "2001:0DB8::0011"]}
+    kube_node.four_ways(**dns("10.244.1.5", "10.244.2.5"), **arguments, backend=kube_node.backend)
+    flow(kube_node, "192.0.2.11", "10.244.1.5:5353", 30053)
+    assert kube_node.module(**dns("10.244.2.5"), **arguments)["plan"]["flows"]["removed"] == 1
+    assert flows(kube_node) == []

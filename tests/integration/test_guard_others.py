@@ -130,6 +130,9 @@ def test_nobody_writes_while_a_way_back_is_not_finished(agent: Agent, shims: Shi
     refused = agent.node.module(**NEW, **agent.options)
     assert refused["failed"]
     assert "interrupted" in refused["msg"]
+    kept = agent.install(state="absent")
+    assert kept["failed"]
+    assert "interrupted" in kept["msg"]
     agent.ok("heal")
     assert agent.status()["unfinished"] == []
     assert everything(agent.node) == old

@@ -157,3 +157,10 @@ def test_f074_a_long_chain_that_was_edited_is_the_one_that_a_first_load_gives(ku
     kube_node.four_ways(state="absent")
     kube_node.four_ways(**second, backend=kube_node.backend)
     assert kube_node.saves() == after_edit
+
+
+def test_a_family_that_is_named_twice_is_written_once(kube_node: Node) -> None:
+    arguments = {**CLUSTER, "backend": kube_node.backend}
+    predicted = kube_node.module(check=True, **arguments, families=["ipv4"])
+    assert kube_node.module(**arguments, families=["ipv4", "ipv4"])["plan"] == predicted["plan"]
+    assert kube_node.save("ipv4").count("-A PREROUTING -m comment --comment \"kubernetes service portals\"") == 1

@@ -141,4 +141,3 @@ def _nothing_to_undo(state: StateDir, found: Armed | None, run_id: str) -> Resul
         raise StateError(f"run {run_id} was confirmed at {at}; leave run_id out to go back to the state before it")
     return {"changed": False, "restored": [], "diff": [],
             "messages": [_other(found) or guard.not_armed(state, run_id)]}
-

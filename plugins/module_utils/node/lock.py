@@ -30,9 +30,7 @@ def locked(state: StateDir, what: str, wait: float = WAIT) -> Iterator[None]:
     The kernel lets go of it when the process ends, however it ends. Tools that were started meanwhile hold it, too: a
     restore that outlives a killed run is over before anybody else looks at the node.
     """
-    state.create()
-    path = state.file(LOCK)
-    handle = _taken(path, time.monotonic() + wait, wait)
+    handle = _taken(state, time.monotonic() + wait, wait)
     try:
         # Only for messages of others: a full disk must not keep a roll-back from writing to the kernel.
         with contextlib.suppress(OSError):
@@ -44,9 +42,11 @@ def locked(state: StateDir, what: str, wait: float = WAIT) -> Iterator[None]:
         os.close(handle)
 
 
-def _taken(path: str, end: float, wait: float) -> int:
+def _taken(state: StateDir, end: float, wait: float) -> int:
     """The lock's file, open and locked."""
+    path = state.file(LOCK)
     while True:
+        state.create()
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:

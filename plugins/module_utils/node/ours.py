@@ -59,7 +59,7 @@ class _Shared(NamedTuple):
 class Ours:
     """What is ours in one family: all modules', or only what some of them own."""
 
-    def __init__(self, family: str, modules: Collection[str] = MANAGERS) -> None:
+    def __init__(self, family: str, modules: Collection[str] = tuple(MANAGERS)) -> None:
         self.family = family
         nothing = [part.nothing(family) for name, part in MANAGERS.items() if name in modules]
         self._tables: dict[str, list[TableDesired]] = {table: [] for table in TABLES}
