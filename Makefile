@@ -79,7 +79,7 @@ lint:
 	@$(TOP)/tests/tools/check.sh lint
 
 bench:
-	@$(TOP)/tests/tools/setup.sh demo
+	@$(TOP)/tests/tools/setup.sh bench
 	@$(TOP)/tests/tools/bench.sh $(BENCH)
 
 setup:

@@ -120,6 +120,8 @@ def local_addresses(case: Case) -> list[str]:
 def shared_folder() -> Path | None:
     """The larger collection of recordings; None where there is none."""
     given = os.environ.get("NODENET_CONFORMANCE")
+    if given and not Path(given).is_dir():
+        raise NotADirectoryError(f"NODENET_CONFORMANCE: {given} is no directory")
     shared = Path(given) if given else _CHECKOUT.parent / "shared" / "conformance" / "kube-proxy"
     return shared if shared.is_dir() else None
 

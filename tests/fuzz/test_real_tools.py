@@ -17,7 +17,7 @@ from fuzz.runs import Output, options_of
 from fuzz.test_objects import from_file, kube
 from hypothesis import given
 from hypothesis import strategies as st
-from support.node import Node, node
+from support.node import LOCK, Node, node
 
 
 @pytest.fixture(scope="module", params=["nft", "legacy"])
@@ -30,7 +30,7 @@ def one(request: pytest.FixtureRequest) -> Iterator[Node]:
 def check(one: Node, output: Output) -> None:
     """The restore tool takes every input; ``--test`` leaves the node as it is."""
     for family, text in output.texts.items():
-        one.exec(one.tool(family, "-restore"), "--noflush", "--test", text=text)
+        one.exec(one.tool(family, "-restore"), *LOCK, "--noflush", "--test", text=text)
 
 
 @fuzzed(0.2)

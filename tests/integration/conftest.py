@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Iterator
@@ -54,4 +55,6 @@ def _agent(one_node: Node, folder: Path) -> Iterator[Agent]:
     one = Agent(one_node, folder)
     yield one
     for process in one.waiting():
-        os.kill(process, signal.SIGKILL)
+        # It may have seen by itself that it is not needed any more.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)

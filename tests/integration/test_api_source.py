@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.metal.nodenet.plugins.module_utils.cluster.file import ClusterFileError
+from ansible_collections.metal.nodenet.plugins.modules import cluster_snapshot
 from ansible_collections.metal.nodenet.plugins.plugin_utils.api_source import DEFAULT_KINDS, KINDS, read_api
 from support.api_server import TOKEN, ApiServer, api_server
 from support.builders import endpoint_slice, service
@@ -133,7 +134,9 @@ def test_who_is_not_let_in_and_who_is_not_there(server: ApiServer) -> None:
 
 
 def test_every_kind_of_the_option_can_be_read() -> None:
-    assert set(DEFAULT_KINDS) <= set(KINDS)
+    kinds = yaml.safe_load(cluster_snapshot.DOCUMENTATION)["options"]["api"]["suboptions"]["kinds"]
+    assert set(kinds["choices"]) == set(KINDS)
+    assert kinds["default"] == list(DEFAULT_KINDS)
 
 
 # --- in a play ---

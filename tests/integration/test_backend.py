@@ -121,8 +121,11 @@ def test_f037_check_mode_runs_nothing_that_writes(kube_node: Node, shims: Shims)
         for name in (base, f"{base}-nft", f"{base}-legacy"):
             shims.add(name, 'echo "$0 $*" >> "$HERE/wrote"; exit 9')
             shims.add(name + "-restore", 'echo "$0 $*" >> "$HERE/wrote"; exit 9')
-    for arguments in (CLUSTER, {"state": "absent"}, {"state": "gathered"}):
+    kube_node.four_ways(**CLUSTER)
+    others = {"services": [service(clusterIP="10.96.0.99")], "endpoint_slices": [endpoint_slice("10.244.1.9")]}
+    for arguments in (others, {"state": "absent"}, {"state": "gathered"}):
         result = kube_node.module(check=True, **arguments, environment=shims.environment)
+        assert result["changed"] is (arguments.get("state") != "gathered")
         assert not result.get("failed"), result["msg"]
     assert shims.log("wrote") == []
 

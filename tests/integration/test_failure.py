@@ -125,7 +125,7 @@ def test_f022_a_chain_that_vanished_between_read_and_write_is_seen_by_a_second_l
     for name in ("iptables", f"iptables-{kube_node.backend}"):
         shims.add(name + "-restore", f"""
 if mkdir "$HERE/once" 2>/dev/null; then
-  printf '*nat\\n:KUBE-SERVICES - [0:0]\\n:{svc} - [0:0]\\n-X {svc}\\nCOMMIT\\n' | "$REAL" --noflush || exit 99
+  printf '*nat\\n:KUBE-SERVICES - [0:0]\\n:{svc} - [0:0]\\n-X {svc}\\nCOMMIT\\n' | "$REAL" -w 30 --noflush || exit 99
 fi
 exec "$REAL" "$@" """)
     result = kube_node.module(**LARGER, environment=shims.environment)
@@ -158,7 +158,7 @@ def test_a_state_that_does_not_read_back_as_written_is_undone(kube_node: Node, s
         shims.add(name + "-restore", f"""
 "$REAL" "$@" || exit
 mkdir "$HERE/once" 2>/dev/null || exit 0
-printf '*nat\\n:{named("SVC", "default/new:http")} - [0:0]\\nCOMMIT\\n' | "$REAL" --noflush""")
+printf '*nat\\n:{named("SVC", "default/new:http")} - [0:0]\\nCOMMIT\\n' | "$REAL" -w 30 --noflush""")
     result = kube_node.module(**LARGER, environment=shims.environment)
     assert result["failed"]
     assert named("SVC", "default/new:http") in result["msg"]
@@ -185,7 +185,7 @@ def test_a_fault_of_our_own_while_the_tools_write_is_undone(kube_node: Node, mon
 def test_verify_can_be_left_out(kube_node: Node, shims: Shims) -> None:
     for name in ("iptables", f"iptables-{kube_node.backend}"):
         shims.add(name + "-restore", f"""
-"$REAL" "$@" && printf '*nat\\n:{named("SVC")} - [0:0]\\nCOMMIT\\n' | "$REAL" --noflush""")
+"$REAL" "$@" && printf '*nat\\n:{named("SVC")} - [0:0]\\nCOMMIT\\n' | "$REAL" -w 30 --noflush""")
     arguments = {**CLUSTER, "backend": kube_node.backend}
     assert kube_node.module(**arguments, environment=shims.environment)["failed"]
     assert not kube_node.module(**arguments, environment=shims.environment, verify=False).get("failed")

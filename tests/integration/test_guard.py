@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -279,7 +280,8 @@ def test_state_that_moved_to_the_other_backend_moves_back(tmp_path: Any) -> None
             assert "cali" not in one.exec("iptables-nft-save")
         finally:
             for process in agent.waiting():
-                os.kill(process, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
 
 
 def test_a_kubelets_chains_stay(kube_node: Node, agent: Agent) -> None:

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.metal.nodenet.plugins.module_utils.apply import BATCH
 from support.builders import endpoint_slice, named, service
 from support.node import Node
+from support.shims import Shims
 
 CLUSTER = {"services": [service()], "endpoint_slices": [endpoint_slice("10.244.1.5", "10.244.2.5")]}
 
@@ -128,7 +129,8 @@ def test_the_node_name_is_the_host_name_unless_given(nft_node: Node) -> None:
     assert named("SVL") in nft_node.save("ipv4")
 
 
-def test_a_large_load_is_cut_into_restores_and_gives_the_same(tmp_path: Path, kube_node: Node) -> None:
+def test_a_large_load_is_cut_into_restores_and_gives_the_same(kube_node: Node, shims: Shims,
+                                                              monkeypatch: pytest.MonkeyPatch) -> None:
     """More new chains than one restore may hold, and as many to remove."""
     services = [service(name=f"s{number}", clusterIP=f"10.96.{number // 200}.{number % 200 + 1}")
                 for number in range(400)]
@@ -136,6 +138,18 @@ def test_a_large_load_is_cut_into_restores_and_gives_the_same(tmp_path: Path, ku
               for number in range(400)]
     result = kube_node.four_ways(services=services, endpoint_slices=slices, backend=kube_node.backend)
     assert result["plan"]["chains"]["added"] > 800
+    cut = kube_node.saves()
+    kube_node.module(state="absent")
+    for name in ("iptables", f"iptables-{kube_node.backend}"):
+        shims.add(name + "-restore", 'echo x >> "$HERE/restores"; exec "$REAL" "$@"')
+    arguments = {"services": services, "endpoint_slices": slices, "backend": kube_node.backend}
+    kube_node.module(**arguments, environment=shims.environment)
+    assert len(shims.log("restores")) == (3 if kube_node.backend == "nft" else 1)
+    kube_node.module(state="absent")
+    monkeypatch.setitem(BATCH, "nft", 10_000)
+    kube_node.module(**arguments)
+    assert kube_node.saves() == cut
+    monkeypatch.undo()
     kube_node.four_ways(services=services[:3], endpoint_slices=slices[:3])
     kube_node.four_ways(state="absent")
     assert ours("".join(kube_node.saves().values())) == []

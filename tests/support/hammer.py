@@ -31,7 +31,10 @@ print("ready", flush=True)
 while not stop:
     try:
         with socket.create_connection((address, port), timeout=1) as connection:
-            good += connection.recv(4) == b"here"
+            if connection.recv(4) == b"here":
+                good += 1
+            else:
+                bad.append("no answer")
     except OSError as error:
         bad.append(str(error))
 print(good, len(bad), *bad[:3])

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Installs what "make demo", "make test" and "make lint" need, and nothing that is there already.
+# Installs what "make demo", "make bench", "make lint" and "make test" need, and nothing that is there already.
 #
-#   setup.sh demo | lint | test | clean
+#   setup.sh demo | bench | lint | test | clean
 #
 # Debian packages are asked for only where a command is missing; Python packages go into the virtual environment
 # $VENV, other collections beside them, out of the PyPI package ansible; a symlink there makes this checkout the
 # collection metal.nodenet, wherever it is.
 set -eu
 
-what=${1:?usage: setup.sh demo|lint|test|clean}
+what=${1:?usage: setup.sh demo|bench|lint|test|clean}
 top=$(cd "$(dirname "$0")/../.." && pwd -P)
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 PYTHON=${PYTHON:-python3}
@@ -55,6 +55,7 @@ missing_packages() {
     [ "${NODENET_IMAGE_SOURCE:-registry}" = registry ] || nodes="$nodes debootstrap:debootstrap"
     case $what in
         demo) pairs=$world ;;
+        bench) pairs="$world sysctl:procps" ;;
         lint) pairs=$checks ;;
         *) pairs="$world $checks $nodes" ;;
     esac
@@ -99,7 +100,7 @@ install_packages() {
 
 install_requirements() {
     files=$top/requirements.txt
-    [ "$what" = demo ] || files="$files $top/tests/requirements.txt"
+    [ "$what" = demo ] || [ "$what" = bench ] || files="$files $top/tests/requirements.txt"
     # shellcheck disable=SC2086
     wanted=$(cat $files)
     if [ -e "$stamp" ]; then
@@ -120,7 +121,7 @@ install_requirements() {
 
 # Other collections, of the versions that belong to the installed ansible-core: package 12 to core 2.19, 13 to 2.20, ...
 install_collections() {
-    [ "$what" != demo ] || return 0
+    [ "$what" != demo ] && [ "$what" != bench ] || return 0
     wanted_collections=$top/tests/requirements.yml
     installed=$VENV/collections/.nodenet-collections
     cmp -s "$wanted_collections" "$installed" && return 0
@@ -148,7 +149,7 @@ link_collection() {
 
 case $what in
     clean) clean ;;
-    demo | lint | test)
+    demo | bench | lint | test)
         check_python
         install_packages
         install_requirements

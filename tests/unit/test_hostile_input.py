@@ -41,7 +41,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.objects import Objec
 from ansible_collections.metal.nodenet.plugins.module_utils.shown import one_line, shown
 from ansible_collections.metal.nodenet.plugins.plugin_utils.reduction import reduced
 from support.builders import endpoint, endpoint_slice, render, service
-from support.node import Node, node
+from support.node import LOCK, Node, node
 
 EVIL = '-m comment --comment "a\n-A INPUT -j DROP" '
 
@@ -214,7 +214,7 @@ def test_a_jump_with_a_line_break_goes_on_a_real_node(backend: str) -> None:
         _with_odd_jump(one)
         result = one.four_ways(services=[service()], endpoint_slices=[endpoint_slice("10.244.1.5")])
         assert result["changed"]
-        assert "DROP" not in one.exec(one.tool("ipv4"), "-S", "INPUT").replace("-P INPUT DROP", "")
+        assert "DROP" not in one.exec(one.tool("ipv4"), *LOCK, "-S", "INPUT").replace("-P INPUT DROP", "")
         assert one.save("ipv4").count("-A PREROUTING") == 2
 
 
@@ -222,7 +222,7 @@ def _with_odd_jump(one: Node) -> None:
     tool = one.tool("ipv4")
     for words in (["-N", "KUBE-SERVICES"], ["-A", "PREROUTING", "-j", "RETURN"],
                   ["-A", "PREROUTING", "-m", "comment", "--comment", "a\n-A INPUT -j DROP", "-j", "KUBE-SERVICES"]):
-        one.exec(tool, "-t", "nat", *words)
+        one.exec(tool, *LOCK, "-t", "nat", *words)
 
 
 def test_a_comment_that_is_no_text_may_stand_in_a_chain_of_calicos() -> None:

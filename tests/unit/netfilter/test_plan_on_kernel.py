@@ -22,7 +22,7 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_forma
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.undo import undo
 from support.kernel_model import BUILT_IN
 from support.node import Node, node
-from unit.netfilter.states import kernel, steps, world
+from unit.netfilter.states import kernel, saved, steps, world
 
 EMPTY = "".join(f"*{name}\n" + "".join(f":{chain} ACCEPT [0:0]\n" for chain in chains) + "COMMIT\n"
                 for name, chains in BUILT_IN.items())
@@ -58,7 +58,15 @@ def test_plan_and_undo_do_on_a_kernel_what_they_do_in_the_model(real: Node, seed
     assert _tables(real) == before
 
 
-@pytest.mark.parametrize("seed", range(30))
+def _exact(seed: int) -> bool:
+    """Whether the kernel will print all that is written in this world as it is written; most have other spellings."""
+    case = world(Random(seed))
+    tables = plan_family(case.current, case.desired).tables
+    return all(saved(rule) == rule for table in tables for rules in (
+        *(write.chain.rules for write in table.writes), *(edit.after for edit in table.parents)) for rule in rules)
+
+
+@pytest.mark.parametrize("seed", [*range(10), *list(filter(_exact, range(1000)))[:20]])
 def test_what_became_as_planned_is_known_by_its_text(real: Node, seed: int) -> None:
     chance = Random(seed)
     case = world(chance)
@@ -74,6 +82,7 @@ def test_what_became_as_planned_is_known_by_its_text(real: Node, seed: int) -> N
     # a world has rules in spellings that the kernel prints in another way
     exact = all(_planned(table, before) == parse(text)[table.table].chains for table in plan.tables)
     assert AsPlanned(before, plan).reads(text) is exact
+    assert exact or not _exact(seed)
     if not exact:
         return
     # any other rule in a table that changed, a chain more, or another policy is noticed
