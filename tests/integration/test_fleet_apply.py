@@ -175,6 +175,38 @@ def test_in_one_batch_each_node_stands_by_itself_and_the_next_batch_is_not_begun
     assert json.loads(agent(fleet, "node2", "status").stdout)["guard"] is None
 
 
+def test_a_node_that_a_probe_does_not_reach_is_rolled_back(fleet: Fleet) -> None:
+    name = fleet.nodes["node1"].name
+    elsewhere = f"{{{{ 'nodenet-test-none' if (nodenet_probe | default({{}})).tcp is defined else '{name}' }}}}"
+    probe = {"name": "over TCP", "tcp": {"host": "127.0.0.1", "port": 9}, "retries": 1, "delay": 1}
+    fleet.playbook("apply", "--limit", "node1", nodenet_probes=[probe], ansible_netns_name=elsewhere).failed(
+        "probe over TCP: node1 was not reached", "The node was rolled back.")
+    assert ":KUBE-" not in fleet.nodes["node1"].save("ipv4")
+
+
+def test_a_node_that_a_task_of_the_user_does_not_reach_is_not_confirmed_and_stops_the_run(fleet: Fleet) -> None:
+    name = fleet.nodes["node2"].name
+    elsewhere = f"{{{{ 'nodenet-test-none' if inventory_hostname == 'node1' else '{name}' }}}}"
+    (fleet.folder / "probe.yml").write_text(yaml.safe_dump([{
+        "name": "Look around", "ansible.builtin.command": "true",
+        "vars": {"ansible_netns_name": elsewhere}}]))
+    fleet.playbook("apply", nodenet_serial=[2], nodenet_probe_tasks="probe.yml").failed("node1: lost in a task")
+    assert json.loads(agent(fleet, "node1", "status").stdout)["guard"] is not None
+    assert json.loads(agent(fleet, "node2", "status").stdout)["guard"] is None
+    fleet.playbook("rollback", "--limit", "node1").ok()
+    assert ":KUBE-" not in fleet.nodes["node1"].save("ipv4")
+
+
+def test_apply_shows_differences_and_leaves_no_answers_on_the_controller(
+        fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = fleet.folder / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    fleet.playbook("plan").ok()
+    assert "+-A KUBE-SERVICES " in fleet.playbook("apply", "--diff", **PLAN).ok().stdout
+    assert list(temporary.glob("nodenet-*")) == []
+
+
 def test_probes_from_node_and_controller_and_tasks_of_the_user(fleet: Fleet) -> None:
     (fleet.folder / "probe.yml").write_text(yaml.safe_dump([
         {"name": "Write down that it was called", "ansible.builtin.copy": {
