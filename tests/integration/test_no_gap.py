@@ -28,11 +28,11 @@ def _cluster(pods: list[str], others: int, generation: int = 1) -> dict[str, Any
 def test_no_connection_fails_while_a_large_load_and_an_update_of_everything_run(kube_node: Node) -> None:
     with Wire(kube_node, pods=1) as wire, tcp_server(wire.pod_nodes[0], 8080):
         kube_node.module(**_cluster(wire.pods, 0), backend=kube_node.backend)
-        hammer = Hammer(wire.client, "10.96.0.10", 80)
-        loaded = kube_node.module(**_cluster(wire.pods, _OTHERS))
-        updated = kube_node.module(**_cluster(wire.pods, _OTHERS, generation=2))
-        removed = kube_node.module(**_cluster(wire.pods, 0))
-        good, bad, reasons = hammer.stop()
+        with Hammer(wire.client, "10.96.0.10", 80) as hammer:
+            loaded = kube_node.module(**_cluster(wire.pods, _OTHERS))
+            updated = kube_node.module(**_cluster(wire.pods, _OTHERS, generation=2))
+            removed = kube_node.module(**_cluster(wire.pods, 0))
+            good, bad, reasons = hammer.stop()
     assert loaded["plan"]["chains"]["added"] > 2 * _OTHERS
     assert updated["plan"]["chains"]["changed"] >= _OTHERS
     assert removed["plan"]["chains"]["removed"] > 2 * _OTHERS

@@ -31,10 +31,9 @@ print("ready", flush=True)
 while not stop:
     try:
         with socket.create_connection((address, port), timeout=1) as connection:
-            if connection.recv(4) == b"here":
-                good += 1
-            else:
-                bad.append("no answer")
+            if connection.recv(4) != b"here":
+                raise OSError("connected, and nobody answered")
+            good += 1
     except OSError as error:
         bad.append(str(error))
 print(good, len(bad), *bad[:3])
@@ -55,7 +54,7 @@ def tcp_server(host: Node, port: int) -> Iterator[None]:
 
 
 class Hammer:
-    """Connects again and again from its start to :meth:`stop`."""
+    """Connects again and again from its start to :meth:`stop`, or to the end of a block that fails."""
 
     def __init__(self, client: Node, address: str, port: int) -> None:
         self._process = subprocess.Popen(
@@ -63,6 +62,13 @@ class Hammer:
             stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == "ready\n"
+
+    def __enter__(self) -> Hammer:
+        return self
+
+    def __exit__(self, *_failure: object) -> None:
+        self._process.kill()
+        self._process.wait()
 
     def stop(self) -> tuple[int, int, str]:
         """How many connections succeeded and failed, and the first reasons."""

@@ -21,12 +21,12 @@ def running(name: str, one: Node, folder: Path) -> Iterator[None]:
     program = folder / name
     shutil.copy(shutil.which("sleep") or "", program)
     process = subprocess.Popen(["ip", "netns", "exec", one.name, str(program), "600"])
-    command = Path(f"/proc/{process.pid}/comm")
-    deadline = time.monotonic() + 10
-    while command.read_text().strip() != name:
-        assert time.monotonic() < deadline, f"{name} did not start"
-        time.sleep(0.01)
     try:
+        command = Path(f"/proc/{process.pid}/comm")
+        deadline = time.monotonic() + 10
+        while command.read_text().strip() != name:
+            assert time.monotonic() < deadline, f"{name} did not start"
+            time.sleep(0.01)
         yield
     finally:
         process.kill()
