@@ -15,6 +15,7 @@ import yaml
 from support.builders import endpoint_slice, service
 from support.fleet import TOP, Fleet
 from support.node import Node
+from support.shims import Shims
 
 FORWARD = "net.ipv4.ip_forward"
 LOCALNET = "net.ipv4.conf.all.route_localnet"
@@ -76,6 +77,58 @@ def test_prerequisites_are_removed(fleet: Fleet) -> None:
     assert fleet.role("prerequisites", tasks_from="remove").ok().changed()
     assert not (fleet.folder / "sysctl.conf").exists()
     assert not fleet.role("prerequisites", tasks_from="remove").ok().changed()
+
+
+# ---- node ----
+
+#: systemd as far as the module systemd_service asks it. It logs its orders.
+SYSTEMCTL = """case "$1" in
+show) echo LoadState=loaded; echo ActiveState=active; echo UnitFileState=enabled ;;
+is-enabled) echo enabled ;;
+*) echo "$@" >>"$HERE/log" ;;
+esac"""
+
+
+def test_node_removes_rules_before_units_whatever_the_switches_say(
+        fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    shims = Shims(fleet.folder / "shims")
+    shims.add("systemctl", SYSTEMCTL)
+    monkeypatch.setenv("PATH", shims.environment["PATH"])
+    units = fleet.folder / "units"
+    units.mkdir()
+    # as strings, which -e name=value makes of them
+    cluster = {"kube_nat_services": [service()], "kube_nat_endpoint_slices": [endpoint_slice("10.244.1.5")],
+               "node_name": "node-1", "node_calico_nat": "false", "node_prerequisites": "false",
+               "persistence_units": "always", "persistence_unit_dir": str(units)}
+    fleet.role("node", **cluster, node_persistence="true").ok()
+    three = sorted(path.name for path in units.iterdir())
+    assert three == ["nodenet-heal.service", "nodenet-heal.timer", "nodenet-restore.service"]
+
+    # Rules that cannot be removed keep their healer.
+    damaged = fleet.state_dir("node-1") / "guard/armed.json"
+    damaged.parent.mkdir(exist_ok=True)
+    damaged.write_text("{")
+    (shims.folder / "log").unlink()
+    fleet.role("node", **cluster, node_persistence="false", tasks_from="remove").failed("armed.json")
+    assert sorted(path.name for path in units.iterdir()) == three
+    assert "KUBE-SVC-" in fleet.nodes["node-1"].save("ipv4")
+    orders = [order for order in shims.log("log") if "nodenet-heal.timer" in order]
+    assert orders[0] == "stop nodenet-heal.timer", shims.log("log")
+
+    damaged.unlink()
+    fleet.role("node", **cluster, node_persistence="false", tasks_from="remove").ok()
+    assert list(units.iterdir()) == []
+    assert not fleet.state_dir("node-1").exists()
+    assert "KUBE-" not in "".join(fleet.nodes["node-1"].saves().values())
+    assert not fleet.role("node", **cluster, node_persistence="false", tasks_from="remove").ok().changed()
+
+
+def test_an_absent_node_gets_neither_prerequisites_nor_units(fleet: Fleet) -> None:
+    variables = {"node_state": "absent", "prerequisites_install": False, "prerequisites_br_netfilter": False,
+                 "persistence_units": "never"}
+    assert not fleet.role("node", **variables).ok().changed()
+    assert not (fleet.folder / "sysctl.conf").exists()
+    assert not (fleet.state_dir("node-1") / "agent").exists()
 
 
 # ---- kube_nat and calico_nat ----
