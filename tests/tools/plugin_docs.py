@@ -26,6 +26,7 @@ NAMESPACE = "metal.nodenet."
 MARK = "<!-- written by tests/tools/plugin_docs.py from {source}: change it there -->"
 BEGIN = "<!-- list: written by tests/tools/plugin_docs.py -->"
 END = "<!-- end of list -->"
+#: In the order in which one runs them.
 PLAYBOOKS = ("prepare", "plan", "apply", "verify", "rollback", "remove", "demo")
 #: Kind of plugin, where its code is, where its page goes.
 KINDS = (("module", "modules", "modules"), ("connection", "connection", "plugins"), ("filter", "filter", "plugins"))
@@ -54,6 +55,8 @@ def main(arguments: list[str]) -> int:
     index = TOP / "docs/README.md"
     pages[index] = _with_list(index.read_text(encoding="utf-8"), pages)
     faults = [f"{path.relative_to(TOP)} is about nothing that is there" for path in _written() if path not in pages]
+    faults += [f"playbooks/{name}.yml is not among PLAYBOOKS of tests/tools/plugin_docs.py"
+               for name in sorted(_found_playbooks() - set(PLAYBOOKS))]
     for path, text in pages.items():
         old = path.read_text(encoding="utf-8") if path.exists() else None
         if old == text:
@@ -171,6 +174,12 @@ def _reference(entry: dict[str, str]) -> str:
     else:
         target = f"[{entry['name']}]({entry['link']})"
     return f"{target}: {entry['description']}" if entry.get("description") else target
+
+
+def _found_playbooks() -> set[str]:
+    files = (TOP / "playbooks").glob("*.yml")
+    # a playbook is a list of plays, an inventory is none
+    return {path.stem for path in files if isinstance(yaml.safe_load(path.read_text(encoding="utf-8")), list)}
 
 
 def _playbooks() -> str:

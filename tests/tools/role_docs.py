@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
     faults: list[str] = []
     for role in sorted(path.parent.parent for path in TOP.glob("roles/*/meta/argument_specs.yml")):
         specs = yaml.safe_load((role / "meta/argument_specs.yml").read_text())["argument_specs"]
-        faults += _wrong_defaults(role, specs["main"]["options"])
+        faults += _wrong_defaults(role, specs["main"].get("options") or {})
         readme = role / "README.md"
         old = readme.read_text()
         new = _with_tables(old, specs)
