@@ -11,7 +11,6 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model impo
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.quoting import tokenise
 from support.builders import ALL, NEWEST, WITH_FALLBACK, endpoint_slice, named, render, sep, service
 
-NODE = {"kind": "Node", "metadata": {"name": "node1"}}
 WEB_80 = '-p tcp -m comment --comment "default/web:http {}" -m tcp --dport 80'
 
 
