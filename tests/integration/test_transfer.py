@@ -146,10 +146,9 @@ def test_a_relative_state_directory_is_refused(nft_node: Node, tmp_path: Path) -
 def test_a_path_is_nothing_but_a_path_to_the_shell(nft_node: Node, tmp_path: Path) -> None:
     write_cluster(tmp_path)
     odd = tmp_path / "a b; touch `id` 'x'"
-    for expected in ((1, 1, 0), (1, 0, 1)):
+    for changes, expected in ((1, (1, 1, 0)), (0, (1, 0, 1))):
         done = run(tmp_path, {"node-1": nft_node}, arguments={"state_dir": str(odd)})
-        assert changed(done) is not None
-        assert said(done) == expected
+        assert (changed(done), said(done)) == ({"node-1": changes}, expected)
     assert len(list((odd / "cache").glob("*.gz"))) == 1
 
 
