@@ -100,12 +100,12 @@ install_packages() {
 
 install_requirements() {
     files=$top/requirements.txt
-    [ "$what" = demo ] || [ "$what" = bench ] || files="$files $top/tests/requirements.txt"
+    case $what in demo | bench) ;; *) files="$files $top/tests/requirements.txt" ;; esac
     # shellcheck disable=SC2086
     wanted=$(cat $files)
     if [ -e "$stamp" ]; then
         have=$(cat "$stamp")
-        # an environment for the tests is one for the demo too
+        # an environment for the tests is one for the demo and the bench too
         case $have in "$wanted"*) return 0 ;; esac
     fi
     if [ ! -x "$VENV/bin/pip" ]; then
@@ -121,11 +121,12 @@ install_requirements() {
 
 # Other collections, of the versions that belong to the installed ansible-core: package 12 to core 2.19, 13 to 2.20, ...
 install_collections() {
-    [ "$what" != demo ] && [ "$what" != bench ] || return 0
+    case $what in demo | bench) return 0 ;; esac
     wanted_collections=$top/tests/requirements.yml
     installed=$VENV/collections/.nodenet-collections
-    cmp -s "$wanted_collections" "$installed" && return 0
     core=$("$VENV/bin/python" -c 'from ansible.release import __version__; print(__version__.split(".")[1])')
+    wanted=$(echo "# ansible-core 2.$core" && cat "$wanted_collections")
+    [ "$(cat "$installed" 2>/dev/null)" != "$wanted" ] || return 0
     say "installing the collections of ${wanted_collections#"$top"/}"
     package=$(mktemp -d)
     "$VENV/bin/python" -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
@@ -133,7 +134,7 @@ install_collections() {
     "$VENV/bin/python" "$top/tests/tools/unpack_collections.py" "$wanted_collections" "$package"/ansible-*.whl \
         "$VENV/collections"
     rm -rf "$package"
-    cp "$wanted_collections" "$installed"
+    printf '%s\n' "$wanted" >"$installed"
 }
 
 # Both as Ansible finds a collection (ANSIBLE_COLLECTIONS_PATH=$VENV/collections) and as Python finds a package.
