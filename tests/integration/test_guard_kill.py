@@ -23,6 +23,7 @@ from ansible_collections.metal.nodenet.plugins.modules import calico_masq, kube_
 from support.agent import Agent
 from support.builders import endpoint_slice, service
 from support.calico import MASQ, everything
+from support.guarded import OTHER_MASQ
 from support.shims import Shims
 
 SIZE = 150
@@ -37,7 +38,6 @@ def cluster(pods: str, size: int = SIZE) -> dict[str, Any]:
 
 
 OLD, NEW = cluster("10.244.1"), cluster("10.244.2", SIZE + 20)
-OTHER_MASQ: dict[str, Any] = {"pools": [{"cidr": "10.250.0.0/16", "masquerade": True}]}
 
 
 def start(action: Callable[[], object]) -> int:
