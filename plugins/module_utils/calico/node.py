@@ -47,7 +47,7 @@ def calico_manager(params: dict[str, Any], wanted: Wanted, nothing: Callable[[st
         found = opponents()
         if found and not params["takeover"]:
             warnings.append(_describe(found) + "; writing here would need takeover: true")
-        return Hooks(refuse=lambda: _guard(found, params["takeover"]), stale=stale)
+        return Hooks(refuse=lambda: _refuse(found, params["takeover"]), stale=stale)
 
     return Manager(desired, lambda family, _current: nothing(family), hooks, warnings)
 
@@ -66,6 +66,6 @@ def _describe(found: list[agents.Agent]) -> str:
     return "Calico's state is looked after here by " + ", ".join(f"{one.name} ({one.sign})" for one in found)
 
 
-def _guard(found: list[agents.Agent], takeover: bool) -> None:
+def _refuse(found: list[agents.Agent], takeover: bool) -> None:
     if found and not takeover:
         raise NetfilterError(_describe(found) + "; it would undo what is written here. Stop it, or set takeover: true")

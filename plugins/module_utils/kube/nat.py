@@ -132,9 +132,9 @@ class KubeNat:
         found = opponents()
         if found and not self._params["takeover"]:
             self.warnings.append(describe(found) + "; writing here would need takeover: true")
-        return Hooks(refuse=lambda: self._guard(found), stale=self._stale(), titles=titles)
+        return Hooks(refuse=lambda: self._refuse(found), stale=self._stale(), titles=titles)
 
-    def _guard(self, found: list[Agent]) -> None:
+    def _refuse(self, found: list[Agent]) -> None:
         if found and not self._params["takeover"]:
             raise NetfilterError(describe(found) + "; two programs that serve the same services undo each other's "
                                  "work. Stop it, or set takeover: true")

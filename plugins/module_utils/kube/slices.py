@@ -102,7 +102,7 @@ def _places(item: Item, layout: Layout, family: str) -> list[_Place]:
             several = True
             item.warn(f"endpoints[{index}].addresses", addresses, "has several addresses: only the first is used")
         given = addresses[0]
-        address = _address(item, index, given, family)
+        address = _address(item, f"endpoints[{index}].addresses[0]", given, family)
         if address is None:
             continue
         shown = given if layout.endpoint_text_as_given and not address.zeros else address.text
@@ -113,20 +113,19 @@ def _places(item: Item, layout: Layout, family: str) -> list[_Place]:
     return places
 
 
-def _address(item: Item, index: int, text: object, family: str) -> Address | None:
+def _address(item: Item, field: str, text: object, family: str) -> Address | None:
+    if not isinstance(text, str):
+        raise item.error(field, text, "is not a string")
     try:
-        address = parse_address(text) if isinstance(text, str) else None
+        address = parse_address(text)
     except ValueError:
-        item.warn(f"endpoints[{index}].addresses[0]", text, "is left out: not an IP address")
+        item.warn(field, text, "is left out: not an IP address")
         return None
-    if address is None:
-        raise item.error(f"endpoints[{index}].addresses[0]", text, "is not a string")
     if address.family != family:
-        item.warn(f"endpoints[{index}].addresses[0]", text, f"is left out: not an {family} address")
+        item.warn(field, text, f"is left out: not an {family} address")
         return None
     if address.zeros:
-        item.warn(f"endpoints[{index}].addresses[0]", text,
-                  f"has leading zeros, which are read as decimal: {address.text}")
+        item.warn(field, text, f"has leading zeros, which are read as decimal: {address.text}")
     return address
 
 

@@ -89,8 +89,7 @@ def rolled_back(params: Params, check_mode: bool, warn: Warn) -> Result:
         found = guard.read_armed(state)
         if run_id is not None and (found is None or found.run_id != run_id):
             return _nothing_to_undo(state, found, run_id)
-        steps = (rollback.steps_back if found else rollback.steps_before)(state, params["lock_timeout"])
-        stale = [] if found else [f"document of {document.module}" for document in rollback.documents_before(state)]
+        steps, stale = _way_back(state, found, params["lock_timeout"])
         restored = [f"{step.item.target.handle.label} {table.table}" for step in steps for table in step.back.tables
                     if table] + [f"{step.item.target.handle.label} sets" for step in steps if step.sets] + stale
         result: Result = {"changed": bool(restored or found), "restored": restored, "guard": described(found),
@@ -124,6 +123,15 @@ def _alone(state: StateDir, check_mode: bool, create: bool = False) -> contextli
 
 def _other(found: Armed | None) -> str:
     return f"this node is guarded by another run: {found.describe()}" if found else ""
+
+
+def _way_back(state: StateDir, found: Armed | None, lock_timeout: int) -> tuple[list[snapshot.Step], list[str]]:
+    """What it takes in the kernel, and which documents differ."""
+    if found:
+        return rollback.steps_back(state, lock_timeout), []
+    picture = rollback.before(state)
+    return (rollback.steps_before(state, picture, lock_timeout),
+            [f"document of {document.module}" for document in rollback.documents_before(state, picture)])
 
 
 def _roll_back(state: StateDir, found: Armed | None, restored: list[str], log: Warn, lock_timeout: int) -> bool:

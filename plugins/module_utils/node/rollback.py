@@ -87,14 +87,14 @@ def steps_back(state: StateDir, lock_timeout: int) -> list[Step]:
     return snapshot.steps_to(picture, where, modules, lock_timeout) if modules else []
 
 
-def steps_before(state: StateDir, lock_timeout: int) -> list[Step]:
-    """What it takes to undo the last confirmed run. Raises ``NetfilterError``."""
-    return snapshot.steps_to(before(state), state.file(*BEFORE), guard.modules(state, *BEFORE_WHOM), lock_timeout)
+def steps_before(state: StateDir, picture: Mapping[str, Any], lock_timeout: int) -> list[Step]:
+    """What it takes to undo the last confirmed run; ``picture``: that of :func:`before`. Raises ``NetfilterError``."""
+    return snapshot.steps_to(picture, state.file(*BEFORE), guard.modules(state, *BEFORE_WHOM), lock_timeout)
 
 
-def documents_before(state: StateDir) -> list[documents.Document]:
+def documents_before(state: StateDir, picture: Mapping[str, Any]) -> list[documents.Document]:
     """The documents that differ from what they were before the last confirmed run, as they were then."""
-    wanted = remembered(before(state), state.file(*BEFORE))
+    wanted = remembered(picture, state.file(*BEFORE))
     known = guard.modules(state, *BEFORE_WHOM)
     return [wanted.get(module, documents.Document(module, None)) for module in documents.ORDER
             if module in known and documents.read(state, APPLIED, module) != wanted.get(module)]
@@ -102,10 +102,11 @@ def documents_before(state: StateDir) -> list[documents.Document]:
 
 def go_back(state: StateDir, log: Log, lock_timeout: int = snapshot.LOCK_TIMEOUT) -> list[str]:
     """Give the node the state that it had before the last confirmed run; what was written. Raises as ``roll_back``."""
-    steps = steps_before(state, lock_timeout)
+    picture = before(state)
+    steps = steps_before(state, picture, lock_timeout)
     state.write_json({"since": guard.now()}, *guard.RETURNING)
     written = snapshot.carry_out(steps, log)
-    for document in documents_before(state):
+    for document in documents_before(state, picture):
         documents.store(state, document, armed=False)
         written.append(f"document of {document.module}")
     state.remove(*guard.RETURNING)
