@@ -164,7 +164,7 @@ def _write_rules(target: Target, plan: FamilyPlan, begin: Callable[[], None] = l
 def _expected(item: Planned, beside: Beside) -> Callable[[], AsPlanned] | None:
     """How the tables of one family will read; None where so little is written that only that is read again."""
     handle = item.target.handle
-    if len(_chains_of(item.plan.tables)) <= READ_BACK.get(handle.tool.backend, 0) and handle.tool.lists_chains:
+    if sum(map(_size, item.plan.tables)) <= READ_BACK.get(handle.tool.backend, 0) and handle.tool.lists_chains:
         return None
     return beside.later(functools.partial(AsPlanned, handle.dump.tables, item.plan))
 
@@ -194,6 +194,11 @@ def _left_to_do(item: Planned, as_planned: Callable[[], AsPlanned] | None) -> Se
     if as_planned().reads(dump.text):
         return ()
     return plan_family(dump.tables, desired).tables
+
+
+def _size(table: TablePlan) -> int:
+    """How many chains a plan touches."""
+    return len(table.writes) + len(table.removals) + len(table.parents)
 
 
 def _chains_of(tables: Sequence[TablePlan]) -> list[tuple[str, str]]:

@@ -13,13 +13,12 @@ from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model impo
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import EMPTY_TABLE, FamilyPlan, TablePlan
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.save_format import chain_lines
 
-#: The declarations of a table's chains, which come before all of its rules; name and policy of each.
+#: The declarations of a table's chains, which come before all of its rules: a colon and the name, policy, counters.
 _declarations = re.compile(r"(?::[^ \n]+ [^ \n]+ \[\d+:\d+\]\n)*")
-_declaration = re.compile(r":([^ \n]+) ([^ \n]+)")
 
 
 class _Expected(NamedTuple):
-    """One table as it should read."""
+    """One table as it should read. Chains are named as they are declared, with a colon before the name."""
 
     table: str
     policies: Mapping[str, str]
@@ -49,11 +48,11 @@ def _reads(text: str, expected: _Expected) -> bool:
     found = _declarations.match(text, at + len(head))
     if found is None:
         return False
-    declared = dict(_declaration.findall(found.group()))
+    words = found.group().split()
+    declared = dict(zip(words[::3], words[1::3]))
     chains = expected.chains
     # A table that was not there before comes with chains of its own; they have a policy.
-    unknown = any(policy == "-" and name not in chains for name, policy in declared.items())
-    if unknown or chains.keys() - declared.keys():
+    if any(declared.get(name, "-") == "-" for name in chains.keys() ^ declared.keys()):
         return False
     if any(declared[name] != policy for name, policy in expected.policies.items()):
         return False
@@ -66,4 +65,5 @@ def _expected(plan: TablePlan, before: Table) -> _Expected:
                                        if name not in plan.removals}
     after.update((write.chain.name, write.chain.rules) for write in plan.writes)
     after.update((edit.parent, edit.after) for edit in plan.parents)
-    return _Expected(plan.table, before.policies, {name: chain_lines(name, rules) for name, rules in after.items()})
+    return _Expected(plan.table, {f":{name}": policy for name, policy in before.policies.items()},
+                     {f":{name}": chain_lines(name, rules) for name, rules in after.items()})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import FamilyPlan, TablePlan
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.set_plan import SetChange
@@ -19,23 +19,26 @@ def plan_hash(plans: Iterable[tuple[str, FamilyPlan, Sequence[SetChange]]]) -> s
     changes = [item for item in plans if item[1] or item[2]]
     for label, plan, sets in changes:
         tables = [table for table in plan.tables if table]
-        words = [label, str(len(tables)), *(word for table in tables for word in _words(table)),
-                 json.dumps([_set(change) for change in sets])]
+        words = [label, str(len(tables))]
+        for table in tables:
+            words += _words(table)
+        words.append(json.dumps([_set(change) for change in sets]))
         # Rules of others may hold any bytes but this one.
         digest.update("\0".join(words).encode("utf-8", "surrogateescape") + b"\0")
     return digest.hexdigest() if changes else ""
 
 
-def _words(table: TablePlan) -> Iterator[str]:
+def _words(table: TablePlan) -> list[str]:
     """All that changes in a table. A list of rules comes with its length, so that no two plans read the same."""
-    yield from (table.table, str(len(table.writes)), str(len(table.removals)), str(len(table.parents)))
+    words = [table.table, str(len(table.writes)), str(len(table.removals)), str(len(table.parents))]
     for chain, before in table.writes:
-        yield from (chain.name, str(len(chain.rules)), *chain.rules)
-        yield from ("new",) if before is None else (str(len(before)), *before)
+        words += (chain.name, str(len(chain.rules)), *chain.rules)
+        words += ("new",) if before is None else (str(len(before)), *before)
     for name, rules in sorted(table.removals.items()):
-        yield from (name, str(len(rules)), *rules)
+        words += (name, str(len(rules)), *rules)
     for edit in table.parents:
-        yield from (edit.parent, str(len(edit.before)), *edit.before, str(len(edit.after)), *edit.after)
+        words += (edit.parent, str(len(edit.before)), *edit.before, str(len(edit.after)), *edit.after)
+    return words
 
 
 def _set(change: SetChange) -> list[object]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import SaveFormatError
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Table, Tables, outside_quotes
@@ -54,24 +54,17 @@ def parse(text: str) -> Tables:
     name = ""
     chains: dict[str, list[str]] = {}
     policies: dict[str, str] = {}
-    lines = text.split("\n")
-    at = 0
-    while at < len(lines):
-        line = lines[at]
-        at += 1
+    lines = iter(text.split("\n"))
+    for line in lines:
         first = line[:1]
         if first in ("-", "["):
             # Both checks are cheap and settle nearly every line.
-            while (line.count('"') & 1 or "\\" in line) and not outside_quotes(line):
-                # A comment with a line feed in it: somebody else's rule, printed over several lines.
-                if at >= len(lines):
-                    raise SaveFormatError(f"rule with an open quote at the end of the dump: {line[:200]!r}")
-                line += "\n" + lines[at]
-                at += 1
+            if line.count('"') & 1 or "\\" in line:
+                line = _whole_rule(line, lines)
             if first == "[":
                 line = line.partition("] ")[2]
-            operation, _space, rest = line.partition(" ")
-            chain, _space, rule = rest.partition(" ")
+            words = line.split(" ", 2)
+            operation, chain, rule = words if len(words) == 3 else (*words, "", "")[:3]
             if operation != "-A" or chain not in chains:
                 raise SaveFormatError(f"not a rule of a chain that table {one_line(name) or 'none'} declares: "
                                       f"{line[:200]!r}")
@@ -91,6 +84,16 @@ def parse(text: str) -> Tables:
     if name:
         raise SaveFormatError(f"table {one_line(name)} has no COMMIT: the dump is cut")
     return tables
+
+
+def _whole_rule(line: str, lines: Iterator[str]) -> str:
+    """A rule with the lines that follow it, as far as it goes: a comment of somebody else may have line feeds in it."""
+    while not outside_quotes(line):
+        following = next(lines, None)
+        if following is None:
+            raise SaveFormatError(f"rule with an open quote at the end of the dump: {line[:200]!r}")
+        line += "\n" + following
+    return line
 
 
 def _declare(chains: dict[str, list[str]], policies: dict[str, str], line: str, table: str) -> None:

@@ -18,12 +18,14 @@ Only chains that are ours in full are declared (declaring a chain empties it); c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.batches import cut_removals, cut_writes, slices
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.compare import changed_rules
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.errors import PlanError
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.line_order import rule_lines
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Chain
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.plan import (
     ChainWrite,
     FamilyPlan,
@@ -71,8 +73,8 @@ def transactions(plan: FamilyPlan, batch: int | None = None, declare_first: bool
             behind += [_transaction([(table.table, list(_removal_lines(emptied, removed)))])
                        for emptied, removed in cut_removals(table.removals, batch)]
             removals = []
-        # In one restore of everything (legacy), chains in the order of their names are found and placed faster.
-        lines = list(_table_lines(now, removals, table.parents, by_name=batch is None))
+        # The tool that gets everything in one restore is the legacy one.
+        lines = list(_table_lines(now, removals, table.parents, for_legacy=batch is None))
         if lines:
             switch.append((table.table, lines))
     return before + ([_transaction(switch)] if switch else []) + behind
@@ -97,13 +99,10 @@ def _transaction(tables: Sequence[tuple[str, list[str]]]) -> Transaction:
     return Transaction("\n".join(out) + "\n", tuple(name for name, _lines in tables))
 
 
-def _additions(writes: Sequence[ChainWrite], names: Iterable[str]) -> str:
-    """The lines that write chains, in the order of ``names``. Looked through as a whole, for there may be many."""
-    # Made in the order in which they lie in memory: another takes twice the time.
-    texts = {chain.name: chain_lines(chain.name, chain.rules) for chain, _before in writes}
-    text = "".join([texts[name] for name in names])
-    if text.count("\n") != sum([len(chain.rules) for chain, _before in writes]) or "\0" in text:
-        for chain, _before in writes:
+def _checked(text: str, chains: Sequence[Chain]) -> str:
+    """The lines that write chains. Looked through as a whole, for there may be many."""
+    if text.count("\n") != sum([len(chain.rules) for chain in chains]) or "\0" in text:
+        for chain in chains:
             _refuse(chain.rules)
     return text
 
@@ -133,12 +132,13 @@ def _deletions(parent: str, before: Sequence[str], going: Sequence[str]) -> Iter
 
 
 def _table_lines(writes: Sequence[ChainWrite], removals: Sequence[str], parents: Sequence[ParentEdit],
-                 by_name: bool = False) -> Iterator[str]:
+                 for_legacy: bool = False) -> Iterator[str]:
     edits = [parent_edit(edit) for edit in parents]
     small = {write.chain.name: found for write in writes for found in [_small_edit(write)] if found is not None}
-    whole = [write for write in writes if write.chain.name not in small]
-    names = [write.chain.name for write in whole]
-    if by_name:
+    whole = [write.chain for write in writes if write.chain.name not in small]
+    names = [chain.name for chain in whole]
+    if for_legacy:
+        # It keeps chains sorted by name, and finds and places them faster in that order.
         names.sort()
     yield from (f":{name} - [0:0]" for name in names)
     yield from (f":{name} - [0:0]" for name in removals)
@@ -146,9 +146,10 @@ def _table_lines(writes: Sequence[ChainWrite], removals: Sequence[str], parents:
         yield from _deletions(edit.parent, edit.before, deleted)
     for name, (gone, _new) in small.items():
         yield from (f"-D {name} {rule}" for rule in gone)
-    additions = _additions(whole, names)
+    additions = (rule_lines(whole) if for_legacy
+                 else "".join([chain_lines(chain.name, chain.rules) for chain in whole]))
     if additions:
-        yield additions[:-1]
+        yield _checked(additions, whole)[:-1]
     for name, (_gone, inserted) in small.items():
         yield from _insertions(name, inserted)
     for edit, (_deleted, inserted) in zip(parents, edits):
