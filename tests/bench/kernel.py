@@ -5,7 +5,9 @@
 
 For each size: a first load, a run without change, one endpoint changed, one service added, everything removed; next to
 the bare tools, which read and write files: one save of both families, the restores that a run made, and one plain
-restore of the rules that the first load left (not on nft from 10,000 services on, where that alone takes minutes).
+restore of the rules that the first load left (not on nft from 10,000 services on, where that alone takes minutes). The
+first load and what it is compared with are measured five times in turn, and five times nothing to do and an endpoint
+that changes; the medians count.
 Figures of one run on one machine; read the ratios.
 """
 
@@ -20,7 +22,8 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 _HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(_HERE.parent))
@@ -31,6 +34,9 @@ from bench.clusters import cluster
 from support.node import Node, node
 
 _ENDPOINTS = 5
+#: How often what has ratios to keep is measured; an odd number. The medians count: a machine has faster and slower
+#: minutes, and these tools wait for memory most of the time.
+_ROUNDS = 5
 _PLAIN_RESTORE_LIMIT = {"nft": 2000, "legacy": 1_000_000}
 _EMPTY = "".join(f"*{table}\nCOMMIT\n" for table in ("mangle", "filter", "nat"))
 _COLUMNS = ("backend", "services", "run", "wall", "of save", "own CPU", "memory", "restores", "chains", "edits")
@@ -55,24 +61,59 @@ def _rows(one: Node, size: int, folder: Path) -> Iterator[tuple[str, ...]]:
     first = cluster(size, _ENDPOINTS)
     changed = _with_endpoint(first)
     more = [*changed, *cluster(size + 1, _ENDPOINTS)[-2:]]
-    cold = _measure(one, folder, first)
-    save = _save(one, folder)
-    dump = (folder / "ipv4").read_text()
+    loads = [_load(one, folder, first) for _round in range(_ROUNDS)]
+    cold = _middle([load.module for load in loads])
+    save = median(load.save for load in loads)
+    _measure(one, folder, first)
     yield _row(one, size, "cold", cold, save)
-    for name, objects in (("first same", first), ("same", first), ("endpoint", changed), ("service", more)):
-        found = _measure(one, folder, objects)
-        yield _row(one, size, name, found, save)
-        if found["payload"]:
-            yield _bare(one, size, "restore", _restore(one, folder, found["payload"]), save)
+    for name, steps in (("first same", [first]), ("same", [first] * _ROUNDS),
+                        ("endpoint", [changed, first] * (_ROUNDS // 2) + [changed]), ("service", [more])):
+        found = [_measure(one, folder, objects) for objects in steps]
+        yield _row(one, size, name, _middle(found), save)
+        if found[-1]["payload"]:
+            yield _bare(one, size, "restore", _restore(one, folder, found[-1]["payload"]), save)
     yield _row(one, size, "remove", _measure(one, folder, None), save)
     yield _bare(one, size, "save", save, save)
-    batches = _restore(one, folder, cold["payload"])
+    batches = median(load.batches for load in loads)
     yield _bare(one, size, "cold", batches, save, cold["wall"] / (save + batches))
-    if size <= _PLAIN_RESTORE_LIMIT[one.backend]:
-        # A full node would first have to get rid of what it has.
-        _restore(one, folder, [("ipv4", _EMPTY)], flush=True)
-        plain = _restore(one, folder, [("ipv4", dump)], flush=True)
+    plain = median(load.plain for load in loads)
+    if plain:
         yield _bare(one, size, "plain", plain, save, cold["wall"] / (save + plain))
+
+
+def _middle(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """The run of median length, of an odd number."""
+    return sorted(runs, key=lambda run: run["wall"])[len(runs) // 2]
+
+
+class _Load(NamedTuple):
+    """A first load, and the bare tools right after it; seconds."""
+
+    module: dict[str, Any]
+    save: float
+    batches: float
+    #: 0 where it would take minutes.
+    plain: float
+
+
+def _load(one: Node, folder: Path, objects: Objects) -> _Load:
+    """Load an empty node in every way, and leave it empty."""
+    module = _measure(one, folder, objects)
+    save = _save(one, folder)
+    dump = (folder / "ipv4").read_text()
+    _measure(one, folder, None)
+    batches = _restore(one, folder, module["payload"])
+    _empty(one, folder)
+    plain = 0.0
+    if len(objects) // 2 <= _PLAIN_RESTORE_LIMIT[one.backend]:
+        plain = _restore(one, folder, [("ipv4", dump)], flush=True)
+        _empty(one, folder)
+    return _Load(module, save, batches, plain)
+
+
+def _empty(one: Node, folder: Path) -> None:
+    for family in ("ipv4", "ipv6"):
+        _restore(one, folder, [(family, _EMPTY)], flush=True)
 
 
 def _row(one: Node, size: int, name: str, found: dict[str, Any], save: float) -> tuple[str, ...]:
