@@ -83,6 +83,10 @@ class _Frontends(NamedTuple):
     source_ranges: list[Network]
 
 
+#: Nearly all Services have none.
+_NO_FRONTENDS = _Frontends([], [], [])
+
+
 def read_service(item: Item, layout: Layout) -> dict[str, list[ServicePort]]:
     """The service ports of a Service by family, without those of the families it is not in.
 
@@ -192,6 +196,9 @@ def _follows_hints(annotations: Mapping[str, Any], layout: Layout) -> bool:
 
 
 def _frontends(item: Item, spec: Mapping[str, Any], layout: Layout) -> _Frontends:
+    balancer = item.mapping(item.mapping(item.raw, "status", "status"), "loadBalancer", "status.loadBalancer")
+    if not balancer and all(spec.get(key) in (None, []) for key in ("externalIPs", "loadBalancerSourceRanges")):
+        return _NO_FRONTENDS
     external = [
         _parsed(item, parse_address, f"spec.externalIPs[{index}]", text)
         for index, text in enumerate(item.texts(spec, "externalIPs", "spec.externalIPs"))
@@ -200,7 +207,6 @@ def _frontends(item: Item, spec: Mapping[str, Any], layout: Layout) -> _Frontend
         _parsed(item, parse_network, f"spec.loadBalancerSourceRanges[{index}]", text)
         for index, text in enumerate(item.texts(spec, "loadBalancerSourceRanges", "spec.loadBalancerSourceRanges"))
     ]
-    balancer = item.mapping(item.mapping(item.raw, "status", "status"), "loadBalancer", "status.loadBalancer")
     ingress = []
     for index, entry in enumerate(item.mappings(balancer, "ingress", "status.loadBalancer.ingress")):
         field = f"status.loadBalancer.ingress[{index}].ip"
@@ -214,6 +220,8 @@ def _frontends(item: Item, spec: Mapping[str, Any], layout: Layout) -> _Frontend
 def _of_family(item: Item, frontends: _Frontends, family: str, layout: Layout) -> tuple[
         tuple[str, ...], tuple[str, ...], tuple[Network, ...]]:
     """External IPs, load balancer IPs and source ranges of one family."""
+    if frontends is _NO_FRONTENDS:
+        return (), (), ()
     lb_ips = tuple(address.text for address in frontends.lb_ips if address.family == family)
     ranges = tuple(network for network in frontends.source_ranges if network.family == family)
     field = "spec.loadBalancerSourceRanges"

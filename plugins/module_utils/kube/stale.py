@@ -21,13 +21,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.conntrack import Endpoint, FlowSelector
 from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.ip import family_of
-from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Desired, Tables, target_of
+from ansible_collections.metal.nodenet.plugins.module_utils.netfilter.model import Chain, Desired, Tables, target_of
 
 Chains = Mapping[str, Sequence[str]]
+#: The rules of a chain by its name, none where there is no such chain.
+_Rules = Callable[[str], Sequence[str]]
 
 _DESTINATION = re.compile(r"-d ([0-9a-fA-F.:]+)/\d+ ")
 _PORT = re.compile(r" --dport (\d+)\b")
@@ -48,14 +50,31 @@ class _Frontend(NamedTuple):
 
 def stale_flows(current: Tables, desired: Desired, local_addresses: Sequence[str]) -> list[FlowSelector]:
     """Selectors of the flows that are stale once ``desired`` is in force; asked where something changes. Pure."""
-    return between({name: table.chains for name, table in current.items()},
-                   {name: {chain.name: chain.rules for chain in table.chains.values()}
-                    for name, table in desired.tables.items()}, desired.family, local_addresses)
+    return _between({name: _rules_of(table.chains) for name, table in current.items()},
+                    {name: _wanted_rules_of(table.chains) for name, table in desired.tables.items()},
+                    desired.family, local_addresses)
 
 
 def between(old_tables: Mapping[str, Chains], new_tables: Mapping[str, Chains], family: str,
             local_addresses: Sequence[str]) -> list[FlowSelector]:
     """The same for the chains of both sides, by table. Pure."""
+    return _between({name: _rules_of(chains) for name, chains in old_tables.items()},
+                    {name: _rules_of(chains) for name, chains in new_tables.items()}, family, local_addresses)
+
+
+def _rules_of(chains: Chains) -> _Rules:
+    return lambda name: chains.get(name, ())
+
+
+_no_rules = _rules_of({})
+
+
+def _wanted_rules_of(chains: Mapping[str, Chain]) -> _Rules:
+    return lambda name: chains[name].rules if name in chains else ()
+
+
+def _between(old_tables: Mapping[str, _Rules], new_tables: Mapping[str, _Rules], family: str,
+             local_addresses: Sequence[str]) -> list[FlowSelector]:
     before, after = _frontends(old_tables), _frontends(new_tables)
     node = frozenset(address for address in local_addresses if family_of(address) == family)
     out = []
@@ -85,11 +104,11 @@ def _reason(old: _Frontend | None, new: _Frontend | None) -> str:
     return "it is unchanged; flows to endpoints that left earlier"
 
 
-def _frontends(tables: Mapping[str, Chains]) -> dict[Endpoint, _Frontend]:
+def _frontends(tables: Mapping[str, _Rules]) -> dict[Endpoint, _Frontend]:
     """Address and port of each UDP frontend to the endpoints that its rules lead to; none where it is refused."""
     found: dict[Endpoint, _Frontend] = {}
     known: dict[str, frozenset[Endpoint]] = {}
-    nat = tables.get("nat", {})
+    nat = tables.get("nat", _no_rules)
     for rule, address in _entries(tables):
         port = _PORT.search(rule)
         if not port:
@@ -103,10 +122,10 @@ def _frontends(tables: Mapping[str, Chains]) -> dict[Endpoint, _Frontend]:
     return found
 
 
-def _entries(tables: Mapping[str, Chains]) -> Iterator[tuple[str, str]]:
+def _entries(tables: Mapping[str, _Rules]) -> Iterator[tuple[str, str]]:
     """The rules for UDP frontends, and their address. Those in filter refuse: their targets are no chains of nat."""
     for table, chain in _ENTRY_CHAINS:
-        for rule in tables.get(table, {}).get(chain, ()):
+        for rule in tables.get(table, _no_rules)(chain):
             if "-p udp " not in rule:
                 continue
             address = _DESTINATION.search(rule)
@@ -116,18 +135,18 @@ def _entries(tables: Mapping[str, Chains]) -> Iterator[tuple[str, str]]:
                 yield rule, _NODE
 
 
-def _endpoints(chain: str, chains: Chains, known: dict[str, frozenset[Endpoint]]) -> frozenset[Endpoint]:
+def _endpoints(chain: str, rules_of: _Rules, known: dict[str, frozenset[Endpoint]]) -> frozenset[Endpoint]:
     """The endpoints below a chain: service and policy chains lead to endpoint chains, those translate."""
     if chain in known:
         return known[chain]
     # Guards against a loop, which the kernel would not load but a text may hold.
     known[chain] = frozenset()
     found: set[Endpoint] = set()
-    for rule in chains.get(chain, ()):
+    for rule in rules_of(chain):
         to = _TO.search(rule)
         if to:
             found.add((to.group(1), int(to.group(2))))
         else:
-            found |= _endpoints(target_of(rule), chains, known)
+            found |= _endpoints(target_of(rule), rules_of, known)
     known[chain] = frozenset(found)
     return known[chain]

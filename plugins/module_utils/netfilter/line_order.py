@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The order of rules in which ``iptables-legacy-restore`` reads very many the fastest. Pure.
 
-The tool keeps the names of chains in a table of lists, from 1.8.8 on all of them, and looks through one of these lists
-for the target of every rule. What was looked at a moment ago is found several times faster, so rules whose targets are
-in one list go together. What a state is does not depend on it, for the rules of each chain keep their order.
+The tool (1.8.9 and 1.8.11, not yet 1.8.7) keeps the names of all chains of its input in a table of lists, and looks
+through one of these lists for the target of every rule. What was looked at a moment ago is found several times faster,
+so rules whose targets are in one list go together. The state that they make is the same in any order, as long as the
+rules of each chain keep theirs.
 """
 
 from __future__ import annotations

@@ -134,7 +134,8 @@ def _deletions(parent: str, before: Sequence[str], going: Sequence[str]) -> Iter
 def _table_lines(writes: Sequence[ChainWrite], removals: Sequence[str], parents: Sequence[ParentEdit],
                  for_legacy: bool = False) -> Iterator[str]:
     edits = [parent_edit(edit) for edit in parents]
-    small = {write.chain.name: found for write in writes for found in [_small_edit(write)] if found is not None}
+    small = {write.chain.name: found for write in writes if write.before is not None
+             for found in [_small_edit(write)] if found is not None}
     whole = [write.chain for write in writes if write.chain.name not in small]
     names = [chain.name for chain in whole]
     if for_legacy:
