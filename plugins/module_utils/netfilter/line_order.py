@@ -53,4 +53,5 @@ def rule_lines(chains: Sequence[Chain]) -> str:
 
 def _list_of_target(line: str) -> int:
     """Tells the lists apart where the line ends with its target, as the jump to a chain does."""
-    return sum(map(mul, line[-len(_FACTORS):].encode(errors="surrogateescape"), _FACTORS)) % _LISTS
+    value: int = sum(map(mul, line[-len(_FACTORS):].encode(errors="surrogateescape"), _FACTORS))
+    return value % _LISTS
