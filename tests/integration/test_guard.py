@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -133,6 +134,30 @@ def test_a_node_restarted_while_armed_comes_back_with_the_old_state(agent: Agent
         assert after.status()["last"]["outcome"] == "rolled_back"
         after.ok("restore")
         assert everything(fresh) == old
+
+
+def test_a_process_that_waits_for_an_earlier_guard_of_a_run_leaves_the_next_one_alone(agent: Agent) -> None:
+    old_state(agent)
+    agent.armed(timeout=10)
+    first, = agent.waiting()
+    while "nanosleep" not in Path(f"/proc/{first}/wchan").read_text():
+        time.sleep(0.05)
+    # Between two looks of it, the guard ends and another one of the same name begins.
+    os.kill(first, signal.SIGSTOP)
+    agent.guard("confirmed", "run-1")
+    agent.armed(timeout=600)
+    new = new_state(agent)
+    second, = (process for process in agent.waiting() if process != first)
+    os.kill(first, signal.SIGCONT)
+    end = time.monotonic() + 60
+    while first in agent.waiting():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert agent.waiting() == [second]
+    assert agent.status()["guard"]["run_id"] == "run-1"
+    assert everything(agent.node) == new
+    assert agent.guard("confirmed", "run-1")["changed"]
+    agent.wait_until_disarmed()
 
 
 def test_two_runs_do_not_collide(agent: Agent) -> None:

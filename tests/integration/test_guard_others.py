@@ -113,6 +113,9 @@ def test_a_roll_back_that_cannot_write_says_what_is_left_and_stays_armed(agent: 
     assert result["failed"]
     for word in ("NOT all back", "ipv6", "nat cali-fip-dnat"):
         assert word in result["msg"]
+    # The other family has its old rules.
+    assert result["changed"]
+    assert any("rolling back run run-1" in text for text in result["messages"])
     assert agent.status()["guard"]["run_id"] == "run-1"
     assert agent.guard("rolled_back", "run-1")["changed"]
     assert everything(agent.node) == old

@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.metal.nodenet.plugins.module_utils.node.documents import ORDER
 from ansible_collections.metal.nodenet.plugins.modules import kube_nat_chains
 from ansible_collections.metal.nodenet.plugins.plugin_utils.agent_archive import agent_archive
 from support.agent import Agent
@@ -62,6 +64,17 @@ def nft_flush(one: Node) -> None:
         flush(one, *((("-t", table, word)) for table in ("nat", "filter", "mangle") for word in ("-F", "-X")))
 
 
+@contextlib.contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """A folder on a disk that takes no more writes, as one with errors."""
+    subprocess.run(["mount", "--bind", folder, folder], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", folder], check=True)
+        yield
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
 DAMAGE: dict[str, Callable[[Node], None]] = {
     "-F filter": lambda one: flush(one, ("-F",)),
     "-F nat": lambda one: flush(one, ("-t", "nat", "-F")),
@@ -91,6 +104,25 @@ def test_whatever_is_flushed_is_healed_and_others_stay(agent: Agent, damage: str
     for family in ("ipv4", "ipv6"):
         assert parts(healed[family])[0] == parts(state[family])[0]
         assert parts(healed[family])[1] == parts(broken[family])[1]
+    assert agent.ok("heal") == ""
+
+
+def test_documents_that_cannot_be_brought_up_to_date_are_named_and_all_rules_come_back(agent: Agent) -> None:
+    apply_all(agent)
+    state = everything(agent.node)
+    for module in ORDER:
+        path = agent.folder / "applied" / f"{module}.json"
+        document = json.loads(path.read_text())
+        document["witnesses"]["rules"].append(["ipv4", agent.node.backend, "nat", "KUBE-UNKNOWN", "chain", ""])
+        path.write_text(json.dumps(document))
+    nft_flush(agent.node)
+    with read_only(agent.folder / "applied"):
+        done = agent.run("heal")
+    assert done.returncode != 0
+    for module in ORDER:
+        assert f"{module}: its document cannot be brought up to date" in done.stderr
+    assert everything(agent.node) == state
+    agent.ok("heal")
     assert agent.ok("heal") == ""
 
 

@@ -9,7 +9,7 @@ import gzip
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -144,11 +144,23 @@ def test_a_damaged_baseline_is_named(nodes: dict[str, Node], tmp_path: Path) -> 
     assert "last.json cannot be read" in failure(run(tmp_path, nodes))
 
 
-def test_a_directory_that_others_can_write_to_is_refused(nodes: dict[str, Node], tmp_path: Path) -> None:
+@pytest.mark.parametrize("spoil", [lambda folder: folder.chmod(0o777), lambda folder: folder.chmod(0o770),
+                                   lambda folder: os.chown(folder, 1234, 1234)])
+def test_a_directory_that_others_can_write_to_is_refused(nodes: dict[str, Node], tmp_path: Path,
+                                                         spoil: Callable[[Path], None]) -> None:
     (tmp_path / "cluster").write_bytes(listed(*services(1)))
-    (tmp_path / "snapshots").mkdir()
-    (tmp_path / "snapshots").chmod(0o777)
+    (tmp_path / "snapshots").mkdir(mode=0o700)
+    spoil(tmp_path / "snapshots")
     assert "others can write to" in failure(run(tmp_path, nodes))
+
+
+def test_a_file_that_cannot_be_written_is_named(nodes: dict[str, Node], tmp_path: Path) -> None:
+    (tmp_path / "cluster").write_bytes(listed(*services(1)))
+    changed(run(tmp_path, nodes, then=[]))
+    path = Path(result(tmp_path)["path"])
+    path.unlink()
+    path.mkdir()
+    assert f"dest: {path}: Is a directory" in failure(run(tmp_path, nodes))
 
 
 def test_old_snapshots_go(nodes: dict[str, Node], tmp_path: Path) -> None:
