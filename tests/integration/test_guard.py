@@ -136,6 +136,46 @@ def test_a_node_restarted_while_armed_comes_back_with_the_old_state(agent: Agent
         assert everything(fresh) == old
 
 
+def test_a_restart_while_armed_brings_back_what_the_run_had_not_written_too(agent: Agent) -> None:
+    run(agent, **OLD, guard=None)
+    run(agent, calico_masq, **MASQ, guard=None)
+    old = everything(agent.node)
+    for path in (agent.folder / "applied").iterdir():
+        # Nothing else rebuilds it.
+        path.unlink()
+    for number, written in enumerate((True, False)):
+        agent.armed(f"run-{number}")
+        if written:
+            assert agent.node.module(**NEW, backend=agent.node.backend, state_dir=str(agent.folder),
+                                     guard=f"run-{number}")["changed"]
+        for process in agent.waiting():
+            os.kill(process, signal.SIGKILL)
+        with node(agent.node.backend) as fresh:
+            fresh.add_interface("eth0", ["192.0.2.11/24", "2001:db8::11/64"])
+            agent.on(fresh).ok("restore")
+            assert everything(fresh) == old
+        if written:
+            agent.node.module(**OLD, backend=agent.node.backend, state_dir=str(agent.folder))
+
+
+def test_a_restart_while_armed_leaves_what_an_agent_has_made_since(agent: Agent) -> None:
+    run(agent, calico_masq, **MASQ, guard=None)
+    for path in (agent.folder / "applied").iterdir():
+        path.unlink()
+    agent.armed()
+    run(agent, **NEW)
+    for process in agent.waiting():
+        os.kill(process, signal.SIGKILL)
+    with node(agent.node.backend) as fresh:
+        fresh.add_interface("eth0", ["192.0.2.11/24", "2001:db8::11/64"])
+        fresh.load("ipv4", "*nat\n:cali-nat-outgoing - [0:0]\n-A cali-nat-outgoing -j ACCEPT\nCOMMIT\n")
+        agent.on(fresh).ok("restore")
+        saved = fresh.save("ipv4")
+        assert [line for line in saved.splitlines() if "-A" in line] == ["-A cali-nat-outgoing -j ACCEPT"]
+        # The other family has nobody who makes it.
+        assert "-j cali-nat-outgoing" in fresh.save("ipv6")
+
+
 def test_a_process_that_waits_for_an_earlier_guard_of_a_run_leaves_the_next_one_alone(agent: Agent) -> None:
     old_state(agent)
     agent.armed(timeout=10)

@@ -65,11 +65,11 @@ def arm(state: StateDir, run_id: str, timeout: int, agent: str, controller: str,
     return armed
 
 
-def roll_back(state: StateDir, armed: Armed, reason: str, log: Log,
-              lock_timeout: int = snapshot.LOCK_TIMEOUT) -> list[str]:
+def roll_back(state: StateDir, armed: Armed, reason: str, log: Log, lock_timeout: int = snapshot.LOCK_TIMEOUT,
+              restarted: bool = False) -> list[str]:
     """Give the node its old state; what was written. Raises ``NetfilterError``, and the guard stays armed then."""
     log(f"rolling back run {armed.run_id}: {reason}")
-    written = snapshot.carry_out(steps_back(state, lock_timeout), log)
+    written = snapshot.carry_out(steps_back(state, lock_timeout, restarted), log)
     guard.ended(state, armed.run_id, guard.ROLLED_BACK, reason)
     state.remove(*guard.ARMED)
     timer.stop(state, armed.timer, armed.run_id)
@@ -78,13 +78,16 @@ def roll_back(state: StateDir, armed: Armed, reason: str, log: Log,
     return written
 
 
-def steps_back(state: StateDir, lock_timeout: int) -> list[Step]:
-    """What it takes to undo the run that is armed: nothing where no module has written. Raises ``NetfilterError``."""
+def steps_back(state: StateDir, lock_timeout: int, restarted: bool = False) -> list[Step]:
+    """What it takes to undo the run that is armed: nothing where no module has written. Raises ``NetfilterError``.
+
+    ``restarted``: see ``snapshot.steps_to``.
+    """
     where, picture = state.file(*guard.SNAPSHOT), state.read_json(*guard.SNAPSHOT)
     if picture is None:
         raise StateError(f"{where} is gone, so the old state is not known")
     modules = guard.modules(state, *guard.WRITTEN) if state.there(*guard.WRITTEN) else []
-    return snapshot.steps_to(picture, where, modules, lock_timeout) if modules else []
+    return snapshot.steps_to(picture, where, modules, lock_timeout, restarted) if modules or restarted else []
 
 
 def steps_before(state: StateDir, picture: Mapping[str, Any], lock_timeout: int) -> list[Step]:
@@ -132,13 +135,16 @@ def remembered(picture: Mapping[str, Any], where: str) -> dict[str, documents.Do
 
 
 def finish(state: StateDir, log: Log, reason: str) -> None:
-    """Bring to its end whatever stopped half-way, a guard that is armed included."""
+    """Bring to its end whatever stopped half-way, a guard that is armed included.
+
+    That is after a restart, or where a timer did not come, which may be due to one.
+    """
     if state.there(*guard.CONFIRMED):
         log("found: a confirmation that was not finished")
         finish_confirmation(state)
     armed = guard.read_armed(state)
     if armed is not None:
-        roll_back(state, armed, reason, log)
+        roll_back(state, armed, reason, log, restarted=True)
     if state.there(*guard.RETURNING):
         log("found: a roll-back to the state before the last confirmed run that was not finished")
         go_back(state, log)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.metal.nodenet.plugins.module_utils.apply import Planned, Target, take_back
@@ -75,12 +75,13 @@ def take(lock_timeout: int = LOCK_TIMEOUT) -> dict[str, Any]:
     return {"version": VERSION, "families": families}
 
 
-def steps_to(snapshot: Mapping[str, Any], where: str, modules: Sequence[str],
-             lock_timeout: int = LOCK_TIMEOUT) -> list[Step]:
+def steps_to(snapshot: Mapping[str, Any], where: str, modules: Sequence[str], lock_timeout: int = LOCK_TIMEOUT,
+             restarted: bool = False) -> list[Step]:
     """What it takes for the node to have that again; reads the node, writes nothing.
 
     ``where``: the snapshot's file. ``modules``: those that have written; what others own stays as it is now, for
-    kube-proxy or Felix may look after it. Raises ``StateError`` where something is damaged, ``NetfilterError`` where
+    kube-proxy or Felix may look after it. ``restarted``: the node may have lost everything, so what nobody has made
+    again since comes back, too. Raises ``StateError`` where something is damaged, ``NetfilterError`` where
     the node cannot be read.
     """
     families = _parsed(snapshot, where)
@@ -88,13 +89,17 @@ def steps_to(snapshot: Mapping[str, Any], where: str, modules: Sequence[str],
     if unknown:
         raise StateError(f"{where}: another release wrote it: there is no module {', '.join(unknown)} here")
     return [step for family in dict.fromkeys((*families, *node_families(even_if_disabled=True)))
-            for step in _family(Ours(family, modules), *families.get(family, ({}, {})), lock_timeout)]
+            for step in _family(family, modules, *families.get(family, ({}, {})), lock_timeout, restarted)]
 
 
-def _family(ours: Ours, backends: Mapping[str, Tables], sets: Mapping[str, SetState],
-            lock_timeout: int) -> Iterator[Step]:
-    family, ipset = ours.family, Ipset()
+def _family(family: str, modules: Sequence[str], backends: Mapping[str, Tables], sets: Mapping[str, SetState],
+            lock_timeout: int, restarted: bool) -> Iterator[Step]:
+    ipset = Ipset()
     handles = {handle.tool.backend: handle for handle in _open(family, AUTO, lock_timeout)}
+    if restarted:
+        modules = [name for name in MANAGERS
+                   if name in modules or not _there(Ours(family, (name,)), handles.values(), ipset)]
+    ours = Ours(family, modules)
     for backend, tables in backends.items():
         if backend not in handles and any(ours.chains(tables).values()):
             handles.update({one.tool.backend: one for one in _open(family, backend, lock_timeout)})
@@ -108,6 +113,12 @@ def _family(ours: Ours, backends: Mapping[str, Tables], sets: Mapping[str, SetSt
         here = [change for change in changes
                 if handle is (ordered[0] if change.before is not None else ordered[-1])]
         yield _step(ours, handle, backends.get(handle.tool.backend, {}), handle.dump.tables, here, ipset)
+
+
+def _there(ours: Ours, handles: Iterable[Handle], ipset: Ipset) -> bool:
+    """Whether the node has any chain or set of these."""
+    return (any(chains for handle in handles for chains in ours.chains(handle.dump.tables).values())
+            or bool(ipset.read(sorted(ours.sets), needed=False)))
 
 
 def _step(ours: Ours, handle: Handle, before: Tables, now: Tables, changes: list[SetChange], ipset: Ipset) -> Step:
