@@ -40,7 +40,7 @@ help:
 	@echo "make mutations   break the collection in each way of molecule/mutations.yml: scenarios must notice (root, podman)"
 	@echo "make fuzz        hostile input of every kind, for as long as EXAMPLES (per property) takes (root)"
 	@echo "make lint        only the checks that need no root: style, types, documentation, build"
-	@echo "make bench       measure: a quarter of an hour; or some of it: BENCH=\"kernel fleet\", files of tests/bench (root)"
+	@echo "make bench       measure: twenty minutes; or some of it: BENCH=\"kernel fleet\", files of tests/bench (root)"
 	@echo "make setup       only install what the others need"
 	@echo "make clean       remove what make made in this checkout"
 	@echo
